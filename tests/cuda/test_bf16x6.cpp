@@ -122,7 +122,7 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
   CHECK(refusal(product({768, 768, 16384, true})) == "");
   CHECK(refusal(product({1024, 4095, 1024, false, true})) == "");
   CHECK(refusal(product({512, 2048, 1024, false, false, "", 4})) == "");
-  CHECK(refusal(product({1024, 4096, 1023})) == "lines that are no multiples of 16 bytes");
+  CHECK(refusal(product({1024, 4096, 1023})) == "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({64, 4096, 2048})) == "too small a product");
   CHECK(refusal(product({256, 256, 256})) == "too small a product");
   DeviceCheck t = product({1024, 4096, 1024});

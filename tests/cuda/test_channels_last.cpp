@@ -209,7 +209,7 @@ TEST_CASE("vendor: convolutions over images of a few channels, and their filters
   add_gradient_prologue(rows, 2);
   std::string why;
   CHECK_FALSE(image.claims(rows.region, rows.values, &why));
-  CHECK(why == "makes gradients of values that lie otherwise");
+  CHECK(why == "computes gradients of values in another layout");
   const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
   DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
   CHECK_FALSE(image.claims(planes.region, planes.values, &why));
@@ -218,7 +218,7 @@ TEST_CASE("vendor: convolutions over images of a few channels, and their filters
                        channels_last_shape(y), true);
   planes.region.contraction.channels_last = true;
   CHECK_FALSE(image.claims(planes.region, planes.values, &why));
-  CHECK(why == "an image that does not lie by planes");
+  CHECK(why == "an image that is not stored by planes");
 }
 
 namespace {

@@ -490,7 +490,7 @@ TEST_CASE("cuda opaque: what is not claimed, and why") {
   CHECK(why == "pooling and softmax of whole numbers");
   DeviceCheck map;
   CHECK_FALSE(engine().claims(map.region, map.values, &why));
-  CHECK(why == "it is no opaque region");
+  CHECK(why == "it is not an opaque region");
 }
 
 TEST_CASE("cuda opaque: a new batch size has the same source") {

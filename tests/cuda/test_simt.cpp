@@ -67,9 +67,9 @@ TEST_CASE("simt claims large float32 products whose columns are not contiguous a
   CHECK(refusal(product({1024, 768, 4096, false})) == "too small a product");
   CHECK(refusal(product({1024, 4096, 1024, true, true})) ==
         "columns that are contiguous along the inner sum");
-  CHECK(refusal(product({1024, 4095, 1024})) == "lines that are no multiples of 16 bytes");
+  CHECK(refusal(product({1024, 4095, 1024})) == "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({1024, 4096, 1024, true, false, "", 2})) ==
-        "lines that are no multiples of 16 bytes");
+        "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({512, 512, 4096})) == "too small a product");
   CHECK(refusal(product({26752, 2048, 64})) == "too small a product");
   DeviceCheck t = product({1024, 4096, 1024});

@@ -322,7 +322,7 @@ TEST_CASE("vendor: what is not claimed, and why") {
         "whole numbers");
   CHECK(refused(cuda::cublaslt_engine(cuda::Target{}), product(5, 6, 7)) ==
         "cuBLASLt was not found");
-  CHECK(refused(dnn, product(5, 6, 7)) == "it is no convolution");
+  CHECK(refused(dnn, product(5, 6, 7)) == "it is not a convolution");
   CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) == "cuDNN was not found");
 }
 
@@ -881,7 +881,7 @@ TEST_CASE("vendor: cuDNN reads operands in their memory order, or does not claim
   t.region.contraction.attrs.conv = attrs;
   std::string why;
   CHECK_FALSE(cudnn.claims(t.region, t.values, &why));
-  CHECK(why == "an operand that lies in no order it reads");
+  CHECK(why == "an operand in a memory order that it does not support");
 }
 
 // On a GPU that has cuDNN: Fourier transforms of filters take 100 MB.

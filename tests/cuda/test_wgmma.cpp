@@ -77,7 +77,7 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({64, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, true, 0, "", true}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, false, 0, "", true}) ==
-        "tf32 operands of which only one is contiguous along the inner sum");
+        "tf32 operands, only one of them contiguous along the inner sum");
   CHECK(refusal({2048, 4096, 1024, F, F, true, false, 0, "", true}) == "");
   CHECK(refusal({1024, 1024, 4096, F, F, true, false, 0, "", true}) == "too small a product");
   CHECK(refusal({1024, 4096, 64}) == "too small a product");

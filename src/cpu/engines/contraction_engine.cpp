@@ -420,7 +420,7 @@ class ContractionEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Contraction) return "it is no contraction";
+    if (region.kind != RegionKind::Contraction) return "it is not a contraction";
     const Contraction& c = region.contraction;
     const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
     const bool wide = c.dtype == DType::Float64;

@@ -214,7 +214,7 @@ class OpaqueEngine final : public Engine {
     return counts ? "counts its padding, which differs from band to band" : nullptr;
   }
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
     if (o.op == Op::Sort) return nullptr;

@@ -139,7 +139,8 @@ class Shaper {
 
 const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape) {
   const Contraction& c = region.contraction;
-  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
+    return "it is not a convolution";
   if (c.channels_last) return "its result's channels are last";
   shape.image_dtype = values[at(c.a.value)].dtype;
   shape.other_dtype = values[at(c.b.value)].dtype;

@@ -85,7 +85,7 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
   if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip) return "more than a few channels";
   if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters) return "another number of filters";
   if (s.has_many_taps() && v.stride_w % 2 != 0) return "many taps in odd steps";
-  if (!lies(c.a, s.x, false)) return "an image that does not lie by planes";
+  if (!lies(c.a, s.x, false)) return "an image that is not stored by planes";
   if (s.by_filter && (!lies(c.b, s.y, true) || c.b.offset % 8 != 0))
     return "a gradient whose channels are not last";
   if (2 * s.shared(v) > kMostShared) return "its patches do not fit on chip";
@@ -100,7 +100,7 @@ const char* prologue_refusal(const Region& region, std::span<const Value> values
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
     return "reads images and filters as they stand in memory";
-  constexpr const char* kElsewhere = "makes gradients of values that lie otherwise";
+  constexpr const char* kElsewhere = "computes gradients of values in another layout";
   if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
     return "makes gradients of other than 16 bits";
   for (const MapInstr& instr : region.prologue_b.instrs) {

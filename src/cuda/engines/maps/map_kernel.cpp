@@ -558,7 +558,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;
   if (!all.form.wait_for_none())
-    throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
+    throw InternalError(cat(regions[0].title, " and others are not phases of one launch"));
   out.launches.push_back(PhasePrinter(all).print());
   check_size(out.launches[0].arguments, most_words, regions[0].title);
   return out;

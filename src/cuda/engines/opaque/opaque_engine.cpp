@@ -53,7 +53,7 @@ class OpaqueEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort) return nullptr;
     if (is_attention(o.op))

@@ -95,7 +95,7 @@ class ContractionKernel : public Kernel {
   const void* address(const Binding& binding, const OperandForm& o) const {
     const std::byte* base = binding.values[at(o.value)];
     if (o.vector > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
-      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+      throw InternalError(cat(title_, ": an operand's address is not a multiple of 16"));
     const auto bytes = o.offset * static_cast<std::int64_t>(item_size(o.dtype));
     return base + bytes;
   }
@@ -205,7 +205,7 @@ class EmptyKernel final : public Kernel {
 };
 
 const char* refusal(const Region& region, std::span<const Value> values) {
-  if (region.kind != RegionKind::Contraction) return "it is no contraction";
+  if (region.kind != RegionKind::Contraction) return "it is not a contraction";
   const Contraction& c = region.contraction;
   const DType a = operand_dtype(region.prologue_a, values[at(c.a.value)].dtype),
               b = operand_dtype(region.prologue_b, values[at(c.b.value)].dtype);
@@ -247,7 +247,7 @@ class ContractionEngine final : public Engine {
                        is_tiled(region.contraction, contraction_form(region, values));
     can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
     if (lies_channels_last(region.contraction))
-      can.no_prologues = "reads images with the channels last as they stand in memory";
+      can.no_prologues = "reads channels-last images as they stand in memory";
     return can;
   }
 

@@ -112,7 +112,7 @@ bool is_countable(const MatrixOperand& operand) {
 const char* refusal(const Region& region, std::span<const Value> values, MatrixShape& shape,
                     std::string* why) {
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
@@ -124,7 +124,7 @@ const char* refusal(const Region& region, std::span<const Value> values, MatrixS
   if (!shape.b.plain) return "columns that are contiguous along the inner sum";
   if (!is_countable(shape.a) || !is_countable(shape.b)) return "matrices beyond 30 bits";
   if (!is_aligned(shape.b) || (!shape.a.plain && !is_aligned(shape.a)))
-    return "lines that are no multiples of 16 bytes";
+    return "lines that are not multiples of 16 bytes";
   return nullptr;
 }
 
@@ -206,7 +206,7 @@ class SimtKernel final : public Kernel {
     const float* in(const Binding& binding, const std::string& title) const {
       const std::byte* memory = binding.values[at(value)];
       if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
-        throw InternalError(cat(title, ": an operand's address is no multiple of 16"));
+        throw InternalError(cat(title, ": an operand's address is not a multiple of 16"));
       return reinterpret_cast<const float*>(memory) + offset;
     }
   };

@@ -54,7 +54,7 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
                     MatrixShape& shape, std::string* why) {
   if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, a, b})
@@ -65,7 +65,7 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
   if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
-    return "tf32 operands of which only one is contiguous along the inner sum";
+    return "tf32 operands, only one of them contiguous along the inner sum";
   if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
   return nullptr;
 }

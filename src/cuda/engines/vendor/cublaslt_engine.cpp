@@ -475,9 +475,9 @@ class LtEngine final : public Engine {
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cublaslt) return "cuBLASLt was not found";
-    if (region.kind != RegionKind::Contraction) return "it is no matrix product";
+    if (region.kind != RegionKind::Contraction) return "it is not a matrix product";
     const Contraction product = as_product(region.contraction);
-    if (product.op != Op::Matmul) return "it is no matrix product";
+    if (product.op != Op::Matmul) return "it is not a matrix product";
     if (region.contraction.op != Op::Matmul && !is_aligned(product))
       return "images whose channels begin off 8 bytes";
     return vendor_refusal(region.contraction, values);

@@ -215,7 +215,7 @@ class Operand {
     DType dtype = values[at(view.value)].dtype;
     offset_ = at(view.offset) * item_size(dtype);
     const auto planes = transposes(view, shape, channels_last);
-    if (!planes) throw NotSupported("cuDNN reads no operand that lies in this order");
+    if (!planes) throw NotSupported("cuDNN does not support an operand in this memory order");
     for (const Shape& each : *planes) {
       transposes_.emplace_back(target, each, dtype, wanted);
       dtype = wanted;
@@ -462,7 +462,8 @@ class CudnnEngine final : public Engine {
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cudnn) return "cuDNN was not found";
     const Contraction& c = region.contraction;
-    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
+      return "it is not a convolution";
     if (const char* reason = vendor_refusal(c, values); reason != nullptr) return reason;
     for (const View* view : {&c.a, &c.b})
       if (at(view->offset) * item_size(values[at(view->value)].dtype) % 16 != 0)
@@ -471,7 +472,7 @@ class CudnnEngine final : public Engine {
       return "an empty convolution";
     for (const auto& [view, shape] : {std::pair(&c.a, &c.a_shape), std::pair(&c.b, &c.b_shape)}) {
       const auto planes = transposes(*view, *shape, false);
-      if (!planes) return "an operand that lies in no order it reads";
+      if (!planes) return "an operand in a memory order that it does not support";
       if (!planes->empty() && c.compute() == DType::Float64)
         return "a float64 operand in another order";
     }

@@ -321,7 +321,8 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, 
           if (!(compile && found > 0) && take(target, config, convolution, compile) &&
               found++ == rank)
             return;
-  throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
+  throw NotSupported(
+      "cuDNN has no deterministic plan, or no plan of this rank, for this convolution");
 }
 
 bool CudnnPlan::take(const Target& target, CudnnDescriptor& config,
