@@ -114,7 +114,7 @@ int open_trusted(int in, const std::string& name, mode_t left, std::string& why)
     return -1;
   }
   const int fd = ::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {  // a path that is no folder contains nothing, and nothing can be created in it
+  if (fd < 0) {  // without this folder nothing can be read or created
     if (errno != ENOTDIR && errno != ENOENT)
       why = cat("it cannot be opened: ", std::generic_category().message(errno));
     return -1;

@@ -1,5 +1,5 @@
 // Detects the separator: the character that occurs equally often in every row. If several
-// characters do, the most frequent one wins. Commas that always stand between digits are decimal
+// characters do, the most frequent one wins. Commas that always are between digits are decimal
 // commas and lose against any other separator.
 #include "io/csv_layout.h"
 

@@ -1,5 +1,5 @@
 // Zip archives, 32 and 64 bit: read through the central directory from bytes in memory, and written
-// with stored entries. All values of the directory are checked: entries must lie inside the
+// with stored entries. All values of the directory are checked: entries must be inside the
 // archive, must not overlap, and must decompress to no more than deflate can produce.
 #pragma once
 

@@ -65,7 +65,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
         cat("MultiheadAttention: ", heads, " heads do not divide into ", kv_heads_, " groups"));
   if (!(options.dropout >= 0 && options.dropout <= 1))
     throw ValueError(
-        cat("MultiheadAttention: dropout is ", options.dropout, ", must lie in [0, 1]"));
+        cat("MultiheadAttention: dropout is ", options.dropout, ", must be in [0, 1]"));
   const std::int64_t kdim = options.kdim == 0 ? width : options.kdim,
                      vdim = options.vdim == 0 ? width : options.vdim;
   const std::int64_t of_keys = kv_heads_ * size_of_head();

@@ -131,7 +131,7 @@ Placed numbered(const char* op, const Tensor& x, int axes) {
   return {cast(x, wide), numbers_of(x, axes, wide)};
 }
 
-// A window that lies completely beyond the plane because of dilation has index 0.
+// A window that is completely outside the plane because of dilation has index 0.
 ValuesAndIndices finished(const Placed& y, const Tensor& x) {
   return {cast(y.values, x.dtype()), maximum(cast(y.places, DType::Int64), 0)};
 }

@@ -198,7 +198,7 @@ class ChainEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    *why = "it is no chain";
+    *why = "it is not a chain";
     if (region.kind != RegionKind::Chain) return false;
     if (region.band > 0) {
       const Region* part = nullptr;

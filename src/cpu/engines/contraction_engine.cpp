@@ -123,7 +123,7 @@ struct MatrixOperand {
   View view;
   DType dtype = DType::Float32;
   Operand operand;
-  std::vector<std::int64_t> offsets;  // of the batches, where no stride tells them
+  std::vector<std::int64_t> offsets;  // of the batches, if they have no common stride
 
   MatrixOperand(const View& v, const Shape& shape, DType type) : view(v), dtype(type) {
     const int rank = shape.rank();

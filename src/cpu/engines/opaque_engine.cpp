@@ -208,7 +208,7 @@ class OpaqueEngine final : public Engine {
   // Windows are clipped to the rows of the band.
   static const char* rows_refusal(const Opaque& o) {
     if (o.op == Op::MaxPool2d) return nullptr;
-    if (o.op != Op::AvgPool2d) return "is no pooling forwards";
+    if (o.op != Op::AvgPool2d) return "is not a forward pooling";
     const auto& pool = o.attrs.as<PoolAttrs>();
     const bool counts = pool.pad_h > 0 && pool.count_include_pad != 0;
     return counts ? "counts its padding, which differs from band to band" : nullptr;

@@ -31,7 +31,7 @@ namespace {
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// The type in which both operands are multiplied; Float32 stands for tf32.
+/// The type in which both operands are multiplied; Float32 means tf32.
 DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   if (is_short(c.compute())) return c.compute();
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;

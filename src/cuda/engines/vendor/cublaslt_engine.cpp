@@ -409,7 +409,7 @@ class LtKernel final : public Kernel {
   std::optional<RowCast> cast_a_, cast_b_, cast_bias_;
   std::optional<VendorEpilogue> epilogue_;
   std::optional<LtCall> call_;
-  ValueId out_ = kNoValue;  // where the product lies; kNoValue: in the workspace
+  ValueId out_ = kNoValue;  // the product's memory; kNoValue: the workspace
   ValueId bias_ = kNoValue, input_ = kNoValue;
   std::size_t bias_offset_ = 0, product_bytes_ = 0;
 };
