@@ -1,4 +1,5 @@
-// Members of the handle itself, and variables. Evaluation is in src/run.
+// Members of Tensor that need no evaluation, and variables. Setting a variable's value writes to
+// new memory if others still read the old value. Evaluation is in src/run.
 #include <cstring>
 
 #include <tenon/error.h>

@@ -1,4 +1,6 @@
-// Weight files: format detection and the parts common to all formats.
+// Opens weight files of all formats: detects the format by the content, reads the table of tensors,
+// checks it, and reads values on request. A folder is resolved to the file that Hugging Face's
+// libraries would read.
 #include <tenon/weights.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Layers with parameters, pooling, and modules that only hold options.
+// Linear, Conv2d, 2-D pooling, Flatten, Dropout and activation modules. Initial parameters are
+// PyTorch's defaults: uniform in ±1 / sqrt(fan-in).
 #include <cmath>
 
 #include <tenon/error.h>

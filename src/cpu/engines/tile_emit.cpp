@@ -1,4 +1,7 @@
-// Turns instructions into tile operations, pass by pass, each instruction when it is first needed.
+// Turns instructions into tile operations, pass by pass. The passes of a row run one after another,
+// because a value computed from a row's reduction needs the complete row. Emission starts from the
+// reductions and stores of a pass and emits the instructions that they need. A value that a later
+// pass reads is kept in a buffer; if it is cheap or the buffers are full, it is recomputed.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,6 @@
-// Prepares a launch of cuda/kernels/gemm_simt.cuh: tile, blocks per tile, source, arguments.
+// Prepares launches of cuda/kernels/gemm_simt.cuh. A small model of the time in cycles chooses the
+// tile and the number of blocks that share the sum of a tile. Sizes that grow with the batch enter
+// the model rounded up, so that an incomplete batch uses a kernel that is already compiled.
 #include "cuda/engines/products/simt_engine.h"
 
 #include <algorithm>
