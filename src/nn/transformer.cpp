@@ -1,6 +1,6 @@
 // Transformer layers and stacks (Vaswani et al., 2017), with PyTorch's order of parts. A layer's
-// run() applies the parts. forward() and step(), which decodes one position with a cache, pass it
-// the attention to use.
+// run() applies the parts. forward() of whole sequences and forward() of one position with a cache
+// pass it the attention to use.
 #include <tenon/error.h>
 #include <tenon/transformer.h>
 
