@@ -213,7 +213,7 @@ TEST_CASE("vendor: convolutions over images of a few channels, and their filters
   const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
   DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
   CHECK_FALSE(image.claims(planes.region, planes.values, &why));
-  CHECK(why == "no convolution whose result's channels are last");
+  CHECK(why == "not a convolution with a channels-last result");
   planes = contraction(Op::Conv2d, x, channels_inside(x), w, channels_inside(w),
                        channels_last_shape(y), true);
   planes.region.contraction.channels_last = true;
@@ -421,5 +421,5 @@ TEST_CASE("vendor: the cuDNN engine does not claim channels-last images that cuD
   cuda::Target target;
   target.cudnn = true;
   CHECK_FALSE(cuda::cudnn_engine(target).claims(t.region, t.values, &why));
-  CHECK(why == "channels-last images of other channels than multiples of 8");
+  CHECK(why == "channels-last images whose channels are not a multiple of 8");
 }

@@ -648,7 +648,7 @@ TEST_CASE("vendor: 1x1 convolutions by cuBLASLt") {
   DeviceCheck t = contraction(Op::Conv2d, odd, natural(odd), w, natural(w), odd_y, kFp32);
   std::string why;
   CHECK_FALSE(engine.claims(t.region, t.values, &why));
-  CHECK(why == "images whose channels begin off 8 bytes");
+  CHECK(why == "images whose channels are not aligned to 8 bytes");
 }
 
 TEST_CASE("vendor: cuDNN against the reference engine") {

@@ -425,7 +425,7 @@ class ContractionEngine final : public Engine {
     const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
     const bool wide = c.dtype == DType::Float64;
     if (wide && (a != DType::Float64 || b != DType::Float64))
-      return "a float64 result of other operands";
+      return "a float64 result of operands of another type";
     if (!wide && (!is_operand_dtype(a) || !is_operand_dtype(b) || !is_operand_dtype(c.dtype)))
       return "no kernels for its dtypes";
     if (c.op == Op::Matmul) return nullptr;

@@ -219,8 +219,8 @@ class OpaqueEngine final : public Engine {
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
     if (o.op == Op::Sort) return nullptr;
     const DType dtype = values[at(o.out())].dtype;
-    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
-    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of truth values";
+    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of integers";
+    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of bools";
     return nullptr;
   }
 };

@@ -285,7 +285,7 @@ const char* conv_refusal(const Target& target, const Region& region, std::span<c
 const char* no_reductions(const Region& region, std::span<const Value> values) {
   constexpr std::uint32_t kAllButRows = 5;  // of [batch, rows, columns]
   if (region.contraction.op == Op::Conv2dWeightGrad) return no_channel_sums(region);
-  if (!reduces_channels(region)) return "reduces channels and gradients of filters only";
+  if (!reduces_channels(region)) return "reduces only channels and filter gradients";
   for (const MapReduce& reduce : region.map.reduces) {
     if (reduce.axes != kAllButRows) return "reduces channels along rows";
     for (const DType dtype :

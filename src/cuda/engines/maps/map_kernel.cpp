@@ -369,7 +369,7 @@ LaunchShare share_of(const Part& part) {
 }
 
 const char* refusal_of(const Part& part) {
-  if (part.threads != kJoinedThreads) return "keeps rows in blocks of a size of their own";
+  if (part.threads != kJoinedThreads) return "keeps rows in blocks of another size";
   return part.arguments.words.size() <= kPartWords ? nullptr : "takes too many arguments";
 }
 

@@ -75,8 +75,8 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
   if (!is_readable(shape.a.rows)) return "lines that are not multiples of 16 bytes";
   if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "too large a workspace";
   if (!region.map.reduces.empty() && pieces_of(shape) > 1)
-    return "reductions of a result that is made in pieces";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+    return "reductions of a result that is computed in pieces";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
   return nullptr;
 }
 

@@ -209,15 +209,15 @@ const char* refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   const DType a = operand_dtype(region.prologue_a, values[at(c.a.value)].dtype),
               b = operand_dtype(region.prologue_b, values[at(c.b.value)].dtype);
-  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies truth values";
+  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies bools";
   const bool whole = !is_floating(c.dtype);
   if (whole == is_floating(a) || whole == is_floating(b))
-    return "its operands mix whole and floating numbers";
+    return "its operands mix integers and floating-point numbers";
   return nullptr;
 }
 
 /// True if the plan keeps a convolution's feature maps in NHWC.
-bool lies_channels_last(const Contraction& c) {
+bool is_channels_last(const Contraction& c) {
   const auto inside = [](const View& view, const Shape& shape) {
     return shape.rank() == 4 && shape[1] > 1 && shape[2] * shape[3] > 1 && view.stride[1] == 1;
   };
@@ -246,7 +246,7 @@ class ContractionEngine final : public Engine {
                        region.contraction.out_shape.numel() == 0 ||
                        is_tiled(region.contraction, contraction_form(region, values));
     can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
-    if (lies_channels_last(region.contraction))
+    if (is_channels_last(region.contraction))
       can.no_prologues = "reads channels-last images as they stand in memory";
     return can;
   }

@@ -66,7 +66,7 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   if (shape.batch != 1) return "several matrices on the right";
   if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
     return "tf32 operands, only one of them contiguous along the inner sum";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
   return nullptr;
 }
 

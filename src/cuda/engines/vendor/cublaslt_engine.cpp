@@ -479,7 +479,7 @@ class LtEngine final : public Engine {
     const Contraction product = as_product(region.contraction);
     if (product.op != Op::Matmul) return "it is not a matrix product";
     if (region.contraction.op != Op::Matmul && !is_aligned(product))
-      return "images whose channels begin off 8 bytes";
+      return "images whose channels are not aligned to 8 bytes";
     return vendor_refusal(region.contraction, values);
   }
 

@@ -73,7 +73,7 @@ std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Valu
 constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0},
               kFirstAxisLast[] = {0, 3, 2, 1};  // [C, H, W, N]: filters as products read them
 
-bool lies_in(const View& view, const Shape& shape, const int (&order)[4]) {
+bool has_order(const View& view, const Shape& shape, const int (&order)[4]) {
   std::int64_t step = 1;
   for (const int a : order) {
     if (shape[a] != 1 && view.stride[a] != step) return false;
@@ -82,8 +82,8 @@ bool lies_in(const View& view, const Shape& shape, const int (&order)[4]) {
   return true;
 }
 
-bool lies_in(const View& view, const Shape& shape, bool channels_last) {
-  return channels_last ? lies_in(view, shape, kChannelsLast) : lies_in(view, shape, kAsWritten);
+bool has_order(const View& view, const Shape& shape, bool channels_last) {
+  return channels_last ? has_order(view, shape, kChannelsLast) : has_order(view, shape, kAsWritten);
 }
 
 /// Feature maps or filters as planes of channels by positions.
@@ -94,10 +94,10 @@ Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * sha
 std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shape,
                                              bool channels_last) {
   const Shape planes = planes_of(shape);
-  if (lies_in(view, shape, channels_last)) return std::vector<Shape>{};
-  if (lies_in(view, shape, !channels_last))
+  if (has_order(view, shape, channels_last)) return std::vector<Shape>{};
+  if (has_order(view, shape, !channels_last))
     return std::vector<Shape>{channels_last ? planes : Shape{planes[0], planes[2], planes[1]}};
-  if (!lies_in(view, shape, kFirstAxisLast)) return std::nullopt;
+  if (!has_order(view, shape, kFirstAxisLast)) return std::nullopt;
   std::vector<Shape> all{Shape{1, planes[1] * planes[2], planes[0]}};
   if (channels_last) all.push_back(planes);
   return all;
@@ -107,7 +107,7 @@ std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shap
 bool keeps_last(const Contraction& c) {
   if (c.channels_last) return true;
   return c.op == Op::Conv2dWeightGrad &&
-         (!lies_in(c.a, c.a_shape, false) || !lies_in(c.b, c.b_shape, false));
+         (!has_order(c.a, c.a_shape, false) || !has_order(c.b, c.b_shape, false));
 }
 
 /// True if everything computed from a result that the plan keeps in NHWC is rounded to 16 bits
@@ -477,7 +477,7 @@ class CudnnEngine final : public Engine {
         return "a float64 operand in another order";
     }
     if (keeps_last(c) && !may_transpose(c, values))
-      return "channels-last images of other channels than multiples of 8";
+      return "channels-last images whose channels are not a multiple of 8";
     return nullptr;
   }
 
