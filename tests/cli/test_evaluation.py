@@ -191,7 +191,7 @@ class Tables(CommandTest):
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
         whole = self.ok("predict", "run", "--data", "csv:rows.csv", "--part", "all", "--count", "3").out
-        self.assertIn("of 3 right, of 3 of 200 samples of all of csv:rows.csv,split=0.25\n", whole)
+        self.assertIn("of 3 right (3 of 200 samples of all of csv:rows.csv,split=0.25)\n", whole)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
 

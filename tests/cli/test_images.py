@@ -93,7 +93,7 @@ class ImageFiles(CommandTest):
         write_png(self.folder / "kept.png", [[100, 0, 0] * 16] * 16, 3)
         self.assertEqual(rows["dropped"], self.json("predict", "dropped.safetensors", "kept.png", "--json")[0]["probabilities"])
         self.fails(3, "train", "resnet20:width=4", "--data", "folder:clear", "--strict", "--epochs", "1", "--out", "strict", says=["transparency was dropped"])
-        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "no colour"])
+        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "is not a colour"])
 
     def test_videos(self):
         """Training, evaluation and prediction read frames; each frame of a damaged video is named."""

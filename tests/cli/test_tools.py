@@ -297,7 +297,7 @@ class Data(CommandTest):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             for way in ("http", "file"):
                 self.fails(4, "data", "fetch", "weights", "resnet18", "--from", f"http://127.0.0.1:{server.server_port}/{way}", "--dir", "led",
-                           says="no https://, which is not followed")
+                           says="an address without https://, which is not followed")
                 self.assertEqual(list((self.folder / "led").iterdir()), [])
             server.shutdown()
 

@@ -103,7 +103,7 @@ class Weights(CommandTest):
 
     def test_refusals(self):
         (self.folder / "text").write_text("no weights at all")
-        self.fails(3, "weights", "show", "text", says=["first bytes", ".gguf"])
+        self.fails(3, "weights", "show", "text", says=["unknown format of weight file", ".gguf"])
         self.fails(4, "weights", "show", "gone.pt", says="gone.pt")
         self.fails(7, "weights", "show", str(FIXTURES / "foreign" / "whole.pt"), says="'__main__.Own'")
         write_safetensors(self.folder / "ok.safetensors", {"a": ("F32", [1], floats(1)), "b": ("BF16", [1], b"\0\0")})
@@ -126,7 +126,7 @@ class Weights(CommandTest):
         self.assertIn({"name": "args", "what": "an object of 'argparse.Namespace'"}, told["unread"])
         self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused because 'strict' is on"])
         done = self.ok("weights", "convert", types, "types.npz")
-        self.assertIn("2 of float8_e4m3fn read as float32, as 'float8_e4m3fn'", done.err)
+        self.assertIn("2 of float8_e4m3fn read as float32, for instance 'float8_e4m3fn'", done.err)
         self.assertIn("4 not read: 'uint64', a tensor of uint64 [6], and 3 more", done.err)
         self.fails(3, "weights", "convert", types, "no.npz", "--strict", says="float8")
         self.assertFalse((self.folder / "no.npz").exists())

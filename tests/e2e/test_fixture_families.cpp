@@ -138,8 +138,8 @@ TEST_CASE("families: every tensor of the published files has a place, and change
       {"2018@bert",
        {"Hugging Face BERT: 52 renamed, for instance 'bert.embeddings.LayerNorm.beta'",
         "position numbers", "4 left out, for instance 'bert.pooler.dense.bias': of another task",
-        "'cls.predictions.decoder.weight' is 'bert.embeddings.word_embeddings.weight'"}},
-      {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' is 'transformer.wte.weight'"}},
+        "'cls.predictions.decoder.weight' equals 'bert.embeddings.word_embeddings.weight'"}},
+      {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' equals 'transformer.wte.weight'"}},
       {"hf_base@gpt2", {"148 renamed", "24 left out, for instance 'h.0.attn.bias': masks"}},
       {"linear@gpt2",
        {"GPT-2 with linear layers: prefix 'model.' removed from 149 names; prefix '_orig_mod.' "

@@ -63,17 +63,18 @@ std::int64_t peak_megabytes() {
 TEST_CASE("small files: TOML that nests deeply is refused before it is built") {
   for (const int depth : {1000, 50'000, 1'000'000}) {
     CAPTURE(depth);
-    CHECK(toml_refusal(repeated("a.", depth) + "a=1\n").find("512 deep") != std::string::npos);
-    CHECK(toml_refusal("[" + repeated("a.", depth) + "a]\nx=1\n").find("512 deep") !=
+    CHECK(toml_refusal(repeated("a.", depth) + "a=1\n").find("deeper than 512") !=
+          std::string::npos);
+    CHECK(toml_refusal("[" + repeated("a.", depth) + "a]\nx=1\n").find("deeper than 512") !=
           std::string::npos);
     CHECK(toml_refusal(repeated("\"a\" . ", depth) + "a=1\n").find("512") != std::string::npos);
-    CHECK(toml_refusal("x=" + repeated("[", depth)).find("512 deep") != std::string::npos);
-    CHECK(toml_refusal("x=" + repeated("{a=", depth)).find("512 deep") != std::string::npos);
+    CHECK(toml_refusal("x=" + repeated("[", depth)).find("deeper than 512") != std::string::npos);
+    CHECK(toml_refusal("x=" + repeated("{a=", depth)).find("deeper than 512") != std::string::npos);
   }
   // The nesting of headers, keys and values counts together.
   CHECK(toml_refusal("[" + repeated("a.", 200) + "a]\n" + repeated("b.", 200) + "b={" +
                      repeated("c.", 200) + "c=1}\n")
-            .find("512 deep") != std::string::npos);
+            .find("deeper than 512") != std::string::npos);
   CHECK(toml_refusal(repeated("x.y = 1\n", 2)) !=
         "");  // toml++'s own error: the key exists already
   CHECK(toml_refusal(repeated("a.", 100) + "a=1\n") == "");
@@ -84,7 +85,7 @@ TEST_CASE("small files: TOML that nests deeply is refused before it is built") {
   const std::string deep = repeated("a.", 50'000) + "a=1\n";
   CHECK_THROWS_AS(models::info(models::NetworkFile{"net.toml", deep}), FormatError);
   const TestFolder folder;
-  CHECK(open_refusal(folder, model_json(deep, "")).find("512 deep") != std::string::npos);
+  CHECK(open_refusal(folder, model_json(deep, "")).find("deeper than 512") != std::string::npos);
 }
 
 TEST_CASE("small files: 100,000 variables and blocks take time linear in their number") {

@@ -45,10 +45,10 @@ TEST_CASE("toml: errors name the line") {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"a = 1\nb = \n", "line 2"},
            {"a = 1\nb = 1979-05-27\n", "line 2: dates are not supported"},
-           {"a = 1\n\nb = \"\"\"x\"\"\"\n", "several lines"},
+           {"a = 1\n\nb = \"\"\"x\"\"\"\n", "multi-line strings"},
            {"a = 1\nb\u00e4 = 2\n", "line 2: characters outside ASCII"},
            {"a = 1\nb = '\u00e4'\n", "line 2: characters outside ASCII"},
-           {"# x\n\xff\n", "line 2: not UTF-8"},
+           {"# x\n\xff\n", "line 2: the text is not UTF-8"},
            {"[\na = 1\n", "x.toml"}}) {
     CAPTURE(text);
     CHECK_THROWS_WITH_AS(io::parse_toml(text, "x.toml"), doctest::Contains(words.c_str()),
