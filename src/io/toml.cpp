@@ -123,8 +123,12 @@ class AsciiToml {
   AsciiToml(const std::string& text, const std::string& source) : text_(text), source_(source) {}
 
   std::string escaped() {
-    if (text_.find("\"\"\"") != std::string::npos || text_.find("'''") != std::string::npos)
+    const std::size_t quotes = std::min(text_.find("\"\"\""), text_.find("'''"));
+    if (quotes != std::string::npos) {
+      line_ += static_cast<int>(
+          std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(quotes), '\n'));
       refuse("multi-line strings are not supported: use one pair of quotes");
+    }
     std::string out;
     for (std::size_t i = 0; i < text_.size();) {
       const std::uint32_t code = next_code_point(text_, i);

@@ -45,7 +45,7 @@ TEST_CASE("toml: errors name the line") {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"a = 1\nb = \n", "line 2"},
            {"a = 1\nb = 1979-05-27\n", "line 2: dates are not supported"},
-           {"a = 1\n\nb = \"\"\"x\"\"\"\n", "multi-line strings"},
+           {"a = 1\n\nb = \"\"\"x\"\"\"\n", "line 3: multi-line strings"},
            {"a = 1\nb\u00e4 = 2\n", "line 2: characters outside ASCII"},
            {"a = 1\nb = '\u00e4'\n", "line 2: characters outside ASCII"},
            {"# x\n\xff\n", "line 2: the text is not UTF-8"},
