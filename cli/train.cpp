@@ -80,7 +80,8 @@ constexpr Shortcut kShortcuts[] = {
      "learning rates of layers as factors of --lr: features=0.1,classifier=1",
      "Pretrained weights and fine-tuning"},
     {"--head", "head", "LAYERS",
-     "layers that replace the classifier of alexnet, vgg16 or resnetN, for example 256,relu",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier, for example 256,relu",
      "Pretrained weights and fine-tuning"},
     {"--lora", "lora", "rank=R[,...]",
      "LoRA fine-tuning: rank=8,alpha=16; targets=A+B names the layers with adapters, learn=A+B the "
@@ -527,17 +528,18 @@ int start(const TrainOptions& options) {
 // All other options would make the resumed run a different run.
 std::vector<Given> resume_overrides(const TrainOptions& options) {
   const auto refuse = [&](const std::string& what) {
-    throw UsageError(fmt::format("{} cannot change when a run is resumed", what),
-                     fmt::format("--resume keeps the settings of {}; only --epochs, --device, "
-                                 "--threads, --set drop_last, and --data (if the data has moved) "
-                                 "may differ. Omit --resume to start a new run",
-                                 options.resume));
+    throw UsageError(
+        fmt::format("{} cannot change when a run is resumed", what),
+        fmt::format("--resume keeps the settings of {}; only --epochs, --device, --threads, "
+                    "--strict, --data (if the data has moved), and some settings of --set "
+                    "(drop_last, max_steps, workers ...) may differ. Omit --resume to start a "
+                    "new run",
+                    options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
   if (!options.target.empty()) refuse("--target");
   if (options.folds != 0) refuse("--folds");
   if (!options.out.empty()) refuse("--out");
-  if (!options.target.empty()) refuse("--target");
   if (!options.config.empty()) refuse("--config");
   std::vector<Given> overrides = given_on_command_line(options);
   for (const Given& given : overrides)
@@ -658,9 +660,11 @@ void add_options(Command& command, TrainOptions& options) {
               "runs/MODEL, numbered")
       .completes = Completes::Folders;
   command
-      .option(options.resume, "--resume", "DIR",
-              "continue this run, or these folds, with their saved settings; only --epochs, "
-              "--device, --threads, --set drop_last, and --data (if the data has moved) may change")
+      .option(
+          options.resume, "--resume", "DIR",
+          "continue this run, or these folds, with their saved settings; only --epochs, --device, "
+          "--threads, --strict, --data (if the data has moved), and --set of settings such as "
+          "drop_last and workers may differ")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml",

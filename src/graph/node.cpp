@@ -75,9 +75,9 @@ void Node::report_unheeded() const noexcept {
     log_message(
         LogLevel::Warning,
         cat("assign", label == 0 ? "" : cat(" (", label_text(label), ")"), ": ", dtype, shape,
-            " was to be assigned and nobody evaluated that: pass the assignment to "
-            "eval(), return it from the compiled function, or let a value carry it "
-            "(update() in a module's forward, with_updates())"));
+            " was dropped without being evaluated: pass the assignment to eval(), "
+            "return it from the compiled function, or attach it to a value (update() in "
+            "a module's forward, with_updates())"));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
   }
 }
@@ -228,7 +228,7 @@ void refuse_two_assigners(const Node& variable) {
   const std::string& label = label_text(variable.label);
   throw ValueError(cat("two threads assign ", label.empty() ? "a variable" : "the variable ", label,
                        " ", variable.dtype, variable.shape,
-                       " at once: step an optimizer from one thread, or in turns"));
+                       " at once: step an optimizer from one thread at a time"));
 }
 
 const std::string& label_text(std::uint32_t label) { return label_entry(label).shown; }

@@ -665,7 +665,7 @@ FileLayer transformer_decoder_layer(LayerKeys& keys, const FileArrival& at) {
                   const nn::DecoderCache cache{
                       {pass.state[first], pass.state[first + 1]},
                       {pass.memory[looked_up], pass.memory[looked_up + 1]}};
-                  const nn::DecodedPlace made = module(x, cache, pass.place, hidden);
+                  const nn::DecodedPosition made = module(x, cache, pass.place, hidden);
                   pass.state[first] = made.cache.self.keys;
                   pass.state[first + 1] = made.cache.self.values;
                   return made.output;

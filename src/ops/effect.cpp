@@ -56,8 +56,8 @@ Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignmen
 Inferred infer_with_updates(const Node& node) {
   for (const Node* in : node.in().subspan(1))
     if (in->op != Op::Assign)
-      throw ValueError(cat(where(node), ": a value carries assignments, not the result of ",
-                           op_info(in->op).name, ": make one with assign(variable, value)"));
+      throw ValueError(cat(where(node), ": a value can carry assignments only, not the result of ",
+                           op_info(in->op).name, ": create one with assign(variable, value)"));
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 

@@ -48,7 +48,9 @@ const Field kFields[] = {
      &Settings::task},
     {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
      &Settings::activation},
-    {"head", "layers that replace the classifier of alexnet, vgg16 or resnetN: 256,relu",
+    {"head",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier: 256,relu",
      &Settings::head},
     {"lora", "LoRA adapters: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
      &Settings::lora},

@@ -284,7 +284,7 @@ TEST_CASE("cases: composites against their decompositions") {
   }
 }
 
-TEST_CASE("cases: every op of the language is in some case") {
+TEST_CASE("cases: every op is in a case") {
   std::set<Op> seen;
   for (const Case& c : all_cases()) {
     const Tensors inputs = make_inputs(c, DType::Float64), targets = floating_only(inputs);

@@ -137,7 +137,7 @@ class Tables(CommandTest):
         self.ok("predict", "run", source, "--write")
         self.assertEqual(len((self.folder / "dress.predictions.csv").read_text().splitlines()), 13)
         self.fails(2, "predict", "run", "csv:plainly.csv,label=kind", says="no column 'kind'")
-        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=SIGN")
+        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=CHAR")
         out = self.ok("predict", "run", "csv:plainly.csv", "--count", "2").out
         self.assertIn("10 of 12 samples of csv:plainly.csv are not shown", out)
         # A run's own way of writing is the default.
@@ -560,7 +560,7 @@ class Texts(CommandTest):
             told = self.ok(*words).err
             self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
             self.assertIn("long.txt, line 3: 2 words or characters in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
-            self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
+            self.fails(3, *words, "--strict", says="refused because 'strict' is on")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)
         self.assertIn("1 of 1 texts is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)

@@ -1,4 +1,4 @@
-"""Networks in files: the starter, what trains, how they are shown, what is said of wrong ones."""
+"""Networks in files: the starter, training, printing, and messages for wrong files."""
 import shutil
 import unittest
 
@@ -39,7 +39,7 @@ class NetworkFile(CommandTest):
         said = [self.ok("generate", run, "--prompt", "German: twenty-one").out for run in ("page", "file")]
         self.assertEqual(said[0], said[1])
 
-    def test_a_model_of_language_writes(self):
+    def test_a_language_model_generates_text(self):
         (self.folder / "t.txt").write_text("the cat sat on the mat. " * 60, encoding="utf-8")
         (self.folder / "l.toml").write_text('input = [16]\nclasses = 99\ntokens = true\n'
                                             'layers = [ { embedding = 8 }, { lstm = 16 }, { linear = "classes" } ]\n', encoding="utf-8")

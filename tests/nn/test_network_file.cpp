@@ -1,5 +1,5 @@
-// Networks in files: what layers and structures build, that built-in networks are the same as
-// files, and what is said of a file that is wrong.
+// Network files: what layers and structures build, equality with the built-in networks, and error
+// messages.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ void check_same_state(const nn::AnyModule& a, const nn::AnyModule& b) {
   }
 }
 
-// Two examples; of tokens some are those that fill up.
+// Two samples; for tokens some are padding.
 Tensor examples(const models::Info& info, std::int64_t classes) {
   Shape shape{2};
   for (const std::int64_t size : info.input) shape.push_back(size);
@@ -52,7 +52,7 @@ Tensor examples(const models::Info& info, std::int64_t classes) {
   return info.takes_tokens() ? randint(0, tokens, shape).eval() : randn(shape).eval();
 }
 
-// One step of SGD on drawn examples: the loss.
+// One SGD step on random samples; returns the loss.
 double step(const nn::AnyModule& net, const models::Info& info, std::int64_t classes) {
   manual_seed(5);
   const Tensor x = examples(info, classes);
@@ -63,7 +63,7 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
   return sgd.step(loss);
 }
 
-// Small versions of all kinds, so that the test is quick.
+// Small networks of every kind, so that the test is fast.
 const char* const kSaid[] = {
     "lenet5",
     "lenet5_1998",
@@ -143,7 +143,7 @@ TEST_CASE("network file: every built-in network has a file") {
   }
 }
 
-TEST_CASE("network file: heads and activations of one's own stand in the file") {
+TEST_CASE("network file: a chosen head and activation are written to the file") {
   for (const char* name : {"resnet18:width=4", "resnet20:width=4", "vgg16_bn:width=2",
                            "alexnet:width=2", "inception_resnet_v2:width=3",
                            "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30"}) {
@@ -298,7 +298,7 @@ TEST_CASE("network file: a printed network is its own file with the values of it
   CHECK_THROWS_AS(models::create("vgg16_head:width=1", {.head = "8"}), ValueError);
 }
 
-TEST_CASE("network file: structures compute what they say") {
+TEST_CASE("network file: structures compute the described result") {
   const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", R"t(input = [6]
 classes = 6
 layers = [
@@ -308,10 +308,10 @@ layers = [
 ])t"});
   const Tensor x = randn({2, 6}).eval(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
   CHECK(allclose(net(x), w * 2 * w));
-  CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // a row, as perceptrons take it
+  CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // flattened, as for perceptrons
 }
 
-TEST_CASE("network file: linear goes over the last axis, of [N, H, W, C] too") {
+TEST_CASE("network file: linear acts on the last axis, also of [N, H, W, C]") {
   const nn::AnyModule net = models::create(
       models::NetworkFile{"x.toml",
                           "input = [8, 8, 3]\nclasses = 2\n"
@@ -384,7 +384,8 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
                                          "name = \"up\" }, \"global_avg_pool\" ]\n"});
   CHECK(names_of(net) == "up.weight [4, 3, 2, 3]\nup.bias [6]\n");
   const std::vector<Tensor> p = net.parameters();
-  const double limit = 1 / std::sqrt(3.0 * 2 * 3);  // of PyTorch's draw: its fan-in is out's
+  const double limit =
+      1 / std::sqrt(3.0 * 2 * 3);  // PyTorch's bound: its fan-in uses the second axis
   for (const Tensor& t : p) CHECK(amax(abs(t)).item() <= limit);
   CHECK(amax(abs(p[0])).item() > 0.8 * limit);
   const Tensor x = randn({2, 4, 5, 6}).eval();
@@ -392,7 +393,7 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
       net(x), mean(conv_transpose2d(x, p[0], p[1], {{2, 1}, {1, 1}, {1, 0}, {1, 1}, 2}), {2, 3})));
 }
 
-TEST_CASE("network file: what is wrong is said with line, layer and shape") {
+TEST_CASE("network file: errors name line, layer and shape") {
   const auto says = [](const models::NetworkFile& file, const std::vector<const char*>& words) {
     CAPTURE(file.text);
     std::string message;
@@ -474,7 +475,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("3"), {"a layer is a whole number"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
-  says(file_of("relu"), {"x.toml, line 4", "text stands in double quotes"});
+  says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
   says(file_of("{ name = \"a\", linear = 3 }"),
        {"a layer begins with what it is: put linear before 'name'"});
   says(file_of("\"flatten\", { linear = 3, init = \"kaiming_norml\" }"),
@@ -496,7 +497,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
 }
 
-TEST_CASE("network file: what arrives must be what a layer takes") {
+TEST_CASE("network file: a layer refuses an input of the wrong shape") {
   const auto says = [](const std::string& head, const std::string& layers,
                        const std::vector<const char*>& words) {
     const models::NetworkFile file{"x.toml", head + "layers = [\n" + layers + "\n]\n"};
@@ -556,7 +557,7 @@ TEST_CASE("network file: what arrives must be what a layer takes") {
        {"layer 1 (embedding)", "'0.weight' is [9, 8]"});
 }
 
-TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its facts") {
+TEST_CASE("network file: a wrong file, and reading a file's facts, draw no initial values") {
   manual_seed(4);
   const Tensor first = rand({3}).eval();
   manual_seed(4);
@@ -567,7 +568,7 @@ TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its
   CHECK(same_bits(rand({3}), first));
 }
 
-// Scores of a language's file, token by token, are those of all at once.
+// Checks that decoding token by token gives the scores of the whole sequence.
 void check_goes_on(const std::string& text, std::int64_t context, bool by_place) {
   CAPTURE(text);
   manual_seed(6);
@@ -594,7 +595,7 @@ void check_goes_on(const std::string& text, std::int64_t context, bool by_place)
   }
 }
 
-TEST_CASE("network file: a model of language goes on token by token") {
+TEST_CASE("network file: a language model decodes token by token") {
   check_goes_on(models::toml("gpt2:layers=2,heads=2,width=8,context=5", {.classes = 9}), 5, true);
   check_goes_on(models::toml("lstm", {.classes = 9}), 0, true);
   const auto of = [](const std::string& layers) {
@@ -611,11 +612,11 @@ TEST_CASE("network file: a model of language goes on token by token") {
                 0, true);
   check_goes_on(of("\"gelu\""), 0, true);
   check_goes_on(of("{ branches = [ [ \"tanh\" ], [ { positions = 5 } ] ], axis = 2 }"), 5, true);
-  // A layer that is not known to go place by place is given the whole window.
+  // A layer that cannot work position by position gets the whole window.
   check_goes_on(of("{ transpose = [1, 2] }, { transpose = [1, 2] }, { gru = 4 }"), 5, false);
 }
 
-TEST_CASE("network file: a translator writes place by place as its page does") {
+TEST_CASE("network file: a translator decodes position by position like the built-in network") {
   const char* name = "transformer:layers=2,heads=2,width=8,hidden=12";
   manual_seed(1);
   const nn::AnyModule page = models::create(name, {.classes = 9});
@@ -633,7 +634,7 @@ TEST_CASE("network file: a translator writes place by place as its page does") {
   for (Said& s : said) {
     REQUIRE(s.net != nullptr);
     s.encoded = s.net->encode(source);
-    s.state = s.net->initial_state(2, 70);  // more than the file says
+    s.state = s.net->initial_state(2, 70);  // more positions than in the file
   }
   for (std::int64_t place = 0; place < 4; ++place) {
     Tensor scores[2];

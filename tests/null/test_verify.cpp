@@ -84,7 +84,7 @@ TEST_CASE("verify: a prologue that replaced another no longer reads the other's 
       "is read by no step");
 }
 
-TEST_CASE("verify: slices along an axis that is none of a part's") {
+TEST_CASE("verify: slices along an axis that a part does not have") {
   const Tensor x = leaf({67, 3, 80, 81});
   const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};
   const Tensor rows = softmax(max_pool2d(x, window) * 2.0f, 3);
@@ -118,7 +118,7 @@ TEST_CASE("verify: slices along an axis that is none of a part's") {
                 "its engine does not run it");
 }
 
-TEST_CASE("verify: bands that are not handed on") {
+TEST_CASE("verify: bands that no later part reads") {
   const Tensor x = leaf({2, 3, 300, 301}), filter = leaf({8, 3, 3, 3});
   const auto banded = planned({max_pool2d(relu(conv2d(x, filter)), {.kernel = {3, 3}}) * 2.0f},
                               {.kind = Device::Kind::Cpu});
@@ -156,7 +156,7 @@ TEST_CASE("verify: bands that are not handed on") {
       "does not hand rows on");
 }
 
-TEST_CASE("verify: regions that are not whole") {
+TEST_CASE("verify: incomplete regions") {
   check_seen([](Program& p) { product(p).reads.pop_back(); }, "lists other values");
   check_seen([](Program& p) { product(p).writes.push_back(0); }, "lists other values");
   check_seen([](Program& p) { ++product(p).contraction.a.offset; }, "reaches elements");
@@ -283,7 +283,7 @@ TEST_CASE("verify: a variable is written where it is read") {
   }
 }
 
-TEST_CASE("verify: values that are written too late, twice or on one another") {
+TEST_CASE("verify: values that are written too late, twice or over one another") {
   check_seen([](Program& p) { std::swap(p.steps[0], p.steps[1]); }, "before it is written");
   check_seen(
       [](Program& p) {

@@ -40,9 +40,9 @@ struct TomlEntry {
 TomlValue toml_whole(std::int64_t value);
 TomlValue toml_string(const std::string& value);
 
-/// Throws FormatError naming `source` and the line for what is not TOML, for text of several lines
-/// ("""), for dates, and for more than 512 levels or 400,000 keys and values. Time and memory are
-/// linear in the text, up to sorting keys.
+/// Throws FormatError naming `source` and the line for invalid TOML, multi-line strings ("""),
+/// dates, and more than 512 levels or 400,000 keys and values. Time and memory are linear in the
+/// text, apart from sorting keys.
 TomlValue parse_toml(const std::string& text, const std::string& source);
 
 /// The text as a quoted TOML string.

@@ -26,7 +26,7 @@ constexpr RenameRule kGpt2[] = {
     {"ln_f.*", "transformer.ln_f.*"},
 };
 
-// nn.Linear keeps [out, in] where Hugging Face's Conv1D, and we, keep [in, out].
+// nn.Linear stores [out, in]; Hugging Face's Conv1D and Tenon store [in, out].
 constexpr RenameRule kGpt2Linear[] = {
     {"lm_head.weight", "transformer.wte.weight", Change::SameAs},
     {"transformer.h.{a}.attn.bias", "masks", Change::LeftOut},
@@ -70,9 +70,9 @@ constexpr RenameRule kResNetOfHuggingFace[] = {
 
 constexpr std::string_view kWordMatrix = "bert.embeddings.word_embeddings.weight";
 
-// TensorFlow called a normalisation's weight and bias gamma and beta, as files of 2018 do.
+// Files of 2018 use TensorFlow's names of a normalization's weight and bias: gamma and beta.
 constexpr RenameRule kBert[] = {
-    {"bert.embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"bert.embeddings.position_ids", "position numbers", Change::LeftOut},
     {"bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
     {"bert.embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
     {"bert.encoder.layer.{a}.attention.output.LayerNorm.gamma",
@@ -96,7 +96,7 @@ constexpr RenameRule kBert[] = {
 };
 // BertModel, without a head.
 constexpr RenameRule kBertBody[] = {
-    {"embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"embeddings.position_ids", "position numbers", Change::LeftOut},
     {"embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
     {"embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
     {"encoder.layer.{a}.attention.output.LayerNorm.gamma",
@@ -110,7 +110,7 @@ constexpr RenameRule kBertBody[] = {
     {"pooler.*", "bert.pooler.*", Change::OneTasks},
 };
 
-// As Cadene's pretrained-models, from which timm's came, named the classifier.
+// timm's weights come from Cadene's pretrained-models, which named the classifier last_linear.
 constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
 constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
@@ -154,13 +154,13 @@ constexpr WeightFamily kFamilies[] = {
      Sign::Any,
      {},
      kImageNet,
-     "Tenon has no such network; inception_resnet_v2 is the nearest"},
+     "Tenon has no such network; the most similar one is inception_resnet_v2"},
     {"torchvision GoogLeNet",
      "inception3a.branch1.conv.weight",
      Sign::Any,
      {},
      kImageNet,
-     "Tenon has no such network; inception_resnet_v2 is the nearest"},
+     "Tenon has no such network; the most similar one is inception_resnet_v2"},
     {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}, kImageNet},
 };
 

@@ -13,14 +13,14 @@ namespace tenon::models {
 
 enum class WeightChange {
   None,
-  Transposed,  ///< a matrix kept the other way round
-  LeftOut,     ///< no weight; `to` says what it is
-  SameAs,      ///< tied: `to` is the tensor of the network that it must be equal to
-  OneTasks,    ///< of one task's network: left out where the network is another task's
+  Transposed,  ///< the matrix is stored transposed
+  LeftOut,     ///< not a weight; `to` says what it is
+  SameAs,      ///< tied: must be equal to the network's tensor `to`
+  OneTasks,    ///< of a task's head: left out if the network has another task
 };
 
-/// {a} in `from` is a number, an asterisk at its end any rest; {a}, {a+1} and the asterisk in `to`
-/// stand for them.
+/// A renaming. In `from`, {a} matches a number and an asterisk at the end matches any rest. In
+/// `to`, {a}, {a+1} and the asterisk are replaced by the matched text.
 struct RenameRule {
   std::string_view from, to;
   WeightChange change = WeightChange::None;
@@ -28,28 +28,28 @@ struct RenameRule {
 
 struct WeightFamily {
   std::string_view name;
-  std::string_view sign;                                        ///< a name that its files have
-  enum class SignShape { Any, Tall, Wide, OneRow } sign_shape;  ///< and how that matrix lies
+  std::string_view sign;  ///< a tensor name that identifies the family
+  enum class SignShape { Any, Tall, Wide, OneRow } sign_shape;  ///< required shape of that matrix
   std::span<const RenameRule> rules;
-  /// What images were scaled by when these were learnt, as the setting 'normalize' says it; empty
-  /// where the family is not about images.
+  /// Normalization of images in pre-training, as the setting 'normalize' writes it; empty if the
+  /// family does not take images.
   std::string_view normalize{};
-  /// Why Tenon has no network of this family, as the end of a sentence; empty: it has one.
+  /// Why Tenon does not support the family, as the end of a sentence; empty: supported.
   std::string_view why_not{};
 };
 
-/// The first that fits is the file's.
+/// All families. A file belongs to the first that matches.
 std::span<const WeightFamily> weight_families();
 
-/// What frameworks put in front of all names of a network when they wrap it or save it among other
-/// things: "module.", "state_dict.".
+/// Prefixes that frameworks add to all names of a network that they wrap, or save with other data:
+/// "module.", "state_dict.".
 std::span<const std::string_view> weight_wrappers();
 
-/// What wrappers of a part of a network put into the paths of its tensors: "_orig_mod",
+/// Path components that wrappers of a part of a network add to its tensors' names: "_orig_mod",
 /// "_fsdp_wrapped_module".
 std::span<const std::string_view> weight_path_wrappers();
 
-/// What the rule makes of a name; nothing when it is not for that name.
+/// The new name; nullopt if the rule does not match the name.
 std::optional<std::string> renamed(const RenameRule& rule, std::string_view name);
 
 }  // namespace tenon::models

@@ -20,16 +20,17 @@ namespace {
 
 constexpr std::string_view kCounter = ".num_batches_tracked";  // older files lack it
 
-// A tensor of the file under way to its place in the network.
+// A tensor of the file, while its place in the network is determined.
 struct Candidate {
-  std::string name;       // by now
-  std::size_t index = 0;  // in the file
+  std::string name;       // name after the changes so far
+  std::size_t index = 0;  // index in the file
   bool transposed = false;
-  std::optional<std::size_t> magnitude{};  // of a weight norm, whose direction `index` is
-  std::string refusal{};                   // why its value is not the network's
+  std::optional<std::size_t>
+      magnitude{};        // weight norm: index of the magnitude; `index` is the direction
+  std::string refusal{};  // why the value cannot be used; "": it can
 };
 
-// What one rule did: how often, and to what first.
+// How often a rule was applied, and its first example.
 struct Deed {
   std::size_t count = 0;
   std::string from, to;
@@ -121,12 +122,14 @@ class Fitting {
         if (one.name == name || one.name.ends_with("." + name))
           fit_.unread.push_back(cat("'", one.name, "' is ", one.what));
     if (counters > 0 && !placed_.empty())
-      fit_.done.push_back(cat(counters, " counters of batches, which it lacks, left as they were"));
+      fit_.done.push_back(
+          cat(counters,
+              " batch counters (num_batches_tracked) are not in the file and keep their value"));
     return std::move(fit_);
   }
 
  private:
-  // Takes one wrapper's prefix off the names that have it; others are no weights then.
+  // Removes one wrapper's prefix from names. Tensors without the prefix are then ignored.
   bool unwrap_once() {
     for (const std::string_view wrapper : weight_wrappers()) {
       if (any_begins(wanted_, wrapper)) continue;
@@ -139,8 +142,8 @@ class Fitting {
         else
           beside.push_back(cat("'", candidate.name, "'"));
       if (inside.empty()) continue;
-      fit_.done.push_back(cat("'", wrapper, "' taken off ", inside.size(), " names"));
-      if (!beside.empty()) fit_.done.push_back(cat("left out beside them: ", few(beside)));
+      fit_.done.push_back(cat("prefix '", wrapper, "' removed from ", inside.size(), " names"));
+      if (!beside.empty()) fit_.done.push_back(cat("left out, without this prefix: ", few(beside)));
       all_ = std::move(inside);
       return true;
     }
@@ -159,7 +162,8 @@ class Fitting {
     return std::string_view::npos;
   }
 
-  // Takes a wrapper out of the middle of names, where the network has no part of that name.
+  // Removes a wrapper's component from the middle of names, if the network has no part of that
+  // name.
   void take_out(std::string_view wrapper) {
     for (const auto& [name, tensor] : wanted_)
       if (has_segment(name, wrapper)) return;
@@ -173,12 +177,12 @@ class Fitting {
       }
       names += taken ? 1 : 0;
     }
-    if (names > 0) fit_.done.push_back(cat("'", wrapper, ".' taken out of ", names, " names"));
+    if (names > 0) fit_.done.push_back(cat("'", wrapper, ".' removed from ", names, " names"));
   }
 
-  // What a module computes a weight from becomes that weight, or a refusal that names the parts.
+  // Tensors from which a module computes a weight become that weight, or a refusal that names them.
   void join_parametrized() {
-    std::map<std::string, std::map<std::string, std::size_t>> parts;  // places in all_
+    std::map<std::string, std::map<std::string, std::size_t>> parts;  // indices into all_
     std::unordered_set<std::string_view> names;
     for (const Candidate& candidate : all_) names.insert(candidate.name);
     for (std::size_t k = 0; k < all_.size(); ++k)
@@ -195,7 +199,8 @@ class Fitting {
       if (!gone.contains(k)) kept.push_back(std::move(all_[k]));
     all_ = std::move(kept);
     if (joined.count > 0)
-      fit_.done.push_back(cat(joined.count, " put together from a weight norm's two tensors, as '",
+      fit_.done.push_back(cat(joined.count,
+                              " computed from the two tensors of a weight norm, for instance '",
                               joined.from, "'"));
   }
 
@@ -223,7 +228,7 @@ class Fitting {
       gone.insert(magnitude->second);
       return;
     }
-    // A lone "weight_g" of a network that has no parametrization is a name like any other.
+    // "weight_g" alone, in a network without a parametrization, is an ordinary name.
     const bool spectral = found.contains("orig") && found.contains("u");
     if (!spectral && std::all_of(found.begin(), found.end(), is_older)) return;
     if (found.size() == 1 && found.begin()->first == "orig") return;
@@ -237,7 +242,7 @@ class Fitting {
       }
       all_[k].name = weight;
       all_[k].refusal = cat("is computed from ", listed,
-                            " by a parametrization that is no weight norm: call "
+                            " by a parametrization other than weight norm: call "
                             "torch.nn.utils.parametrize.remove_parametrizations() (or "
                             "remove_spectral_norm()) before saving");
     }
@@ -261,7 +266,7 @@ class Fitting {
       } else if (rule->change == WeightChange::LeftOut) {
         outs[rule->to].add(candidate.name, "");
       } else if (rule->change == WeightChange::OneTasks && !wanted_.contains(*to)) {
-        outs["another task's"].add(candidate.name, "");
+        outs["of another task"].add(candidate.name, "");
       } else if (rule->change == WeightChange::SameAs) {
         tied_.emplace_back(candidate, *to);
       } else {
@@ -276,15 +281,15 @@ class Fitting {
     all_ = std::move(kept);
     if (renames.count > 0)
       fit_.done.push_back(
-          cat(renames.count, " renamed, as '", renames.from, "' to '", renames.to, "'"));
+          cat(renames.count, " renamed, for instance '", renames.from, "' to '", renames.to, "'"));
     if (turns.count > 0)
-      fit_.done.push_back(cat(turns.count, " transposed, as '", turns.from, "'"));
+      fit_.done.push_back(cat(turns.count, " transposed, for instance '", turns.from, "'"));
     for (const auto& [what, deed] : outs)
-      fit_.done.push_back(cat(deed.count, " left out, as '", deed.from, "': ", what));
+      fit_.done.push_back(cat(deed.count, " left out, for instance '", deed.from, "': ", what));
   }
 
   void place() {
-    std::map<std::size_t, Tensor> values;  // tied tensors are one
+    std::map<std::size_t, Tensor> values;  // tied tensors are read once
     for (const Candidate& candidate : all_) {
       const io::StoredTensor& stored = file_.tensors()[candidate.index];
       const auto want = wanted_.find(candidate.name);
@@ -295,8 +300,8 @@ class Fitting {
       if (!candidate.refusal.empty())
         throw NotSupported(cat(file_.path(), ": '", candidate.name, "' ", candidate.refusal));
       if (!placed_.insert(candidate.name).second)
-        throw ValueError(cat(file_.path(), ": two tensors are for '", candidate.name,
-                             "' of the network, the second of them '", stored.name, "'"));
+        throw ValueError(cat(file_.path(), ": two tensors match '", candidate.name,
+                             "' of the network; the second is '", stored.name, "'"));
       const Shape shape = candidate.transposed ? transposed_shape(stored.shape) : stored.shape;
       if (shape != want->second.shape()) {
         fit_.misshapen.push_back(cat("'", candidate.name, "' is ", shape, " in the file and ",
@@ -317,7 +322,7 @@ class Fitting {
     }
   }
 
-  // A tensor that the network has under another name already must be that one.
+  // A tied tensor must be equal to the tensor that the network stores under another name.
   void check_tied(const Candidate& candidate, const std::string& place) {
     const auto given = fit_.tensors.find(place);
     if (given == fit_.tensors.end()) {
@@ -330,14 +335,14 @@ class Fitting {
       }
       placed_.insert(place);
       fit_.tensors.emplace(place, file_.read(candidate.index));
-      fit_.done.push_back(cat("'", candidate.name, "' taken for '", place, "'"));
+      fit_.done.push_back(cat("'", candidate.name, "' used as '", place, "'"));
       return;
     }
     if (!same_values(given->second, file_.read(candidate.index)))
       throw ValueError(cat(file_.path(), ": '", candidate.name, "' is not equal to '", place,
                            "', and the network has one tensor for both: it would compute something "
                            "else"));
-    fit_.done.push_back(cat("'", candidate.name, "' is '", place, "'"));
+    fit_.done.push_back(cat("'", candidate.name, "' equals '", place, "'"));
   }
 
   const io::WeightFile& file_;
