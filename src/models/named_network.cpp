@@ -27,17 +27,25 @@ constexpr const char* kHeadOrder[] = {"about",         "input",  "classes",    "
                                       "masked",        "pairs",  "vocabulary", "activation",
                                       "rubbish_score", "freeze", "init"};
 
-// One key a line. Unchanged keys keep the line of the file, with the comment.
+// One key a line. Keys that the file has keep their line, with another value where it differs.
 std::string table_lines(const EmbeddedNetwork& file, const std::string& name,
                         const TomlValue& table) {
   const TomlValue* own = file.tree().find(name);
   std::string out;
   for (const auto& [key, value] : table.entries) {
     const TomlValue* given = own == nullptr ? nullptr : own->find(key);
-    const std::string_view line = given == nullptr ? "" : file.line(given->line);
-    const bool same = given != nullptr && line.starts_with(key + " = ") &&
-                      io::toml_text(*given) == io::toml_text(value);
-    out += same ? cat(line, "\n") : cat(key, " = ", io::toml_text(value), "\n");
+    std::string line = cat(key, " = ", io::toml_text(value));
+    if (given != nullptr && file.line(given->line).starts_with(key + " = ")) {
+      const std::string_view was = file.line(given->line);
+      const std::size_t comment = was.find(" # ");
+      if (io::toml_text(*given) == io::toml_text(value)) {
+        line = was;
+      } else if (comment != std::string_view::npos) {
+        line.resize(std::max(line.size(), comment), ' ');
+        line += was.substr(comment);
+      }
+    }
+    out += line + "\n";
   }
   return out;
 }

@@ -287,7 +287,9 @@ TEST_CASE("network file: a printed network is its own file with the values of it
   has(head, "epochs = 10\n");
   CHECK(head.find("init = [ { parameters") == std::string::npos);
   has(models::toml("vgg16"), "\ninit = [ { parameters = \"*.bias\", values = 0 } ]\nlayers");
-  has(models::toml("vgg16_bn"), "width = 64\nnorm = 1\nconvolutions = [2, 2, 3, 3, 3]\n");
+  has(models::toml("vgg16_bn"),
+      "width = 64\nnorm = 1                             # 1: batch normalization after "
+      "every convolution\nconvolutions = [2, 2, 3, 3, 3]\n");
   has(models::toml("vgg16"), "norm = 0                             # 1: batch normalization");
   has(models::toml("mlp:9-4-3", {.activation = "tanh"}),
       "input = [9]\nclasses = 3\nactivation = \"tanh\"\nvariables = { hidden = [4] }\n");
