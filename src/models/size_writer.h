@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "models/name_values.h"
 
 namespace tenon::models {
