@@ -405,7 +405,7 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 ///   `cifar100[:FOLDER]`
 /// - NumPy arrays: `npy:INPUTS,TARGETS`
 /// - open_csv(): `csv:FILE` with the options `label=NAME`, `column=NUMBER`, `drop=NAME`,
-///   `category=NAME`, `date=NAME`, `dayfirst=yes|no`, `decimal=SIGN`, `thousands=SIGN`,
+///   `category=NAME`, `date=NAME`, `dayfirst=yes|no`, `decimal=CHAR`, `thousands=CHAR`,
 ///   `memory=SIZE` and `shape=CxHxW`
 /// - open_text(): `text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]`
 /// - open_pairs(): `pairs:FILE[,pieces=N][,length=N]`
@@ -415,7 +415,7 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 ///   and `every=SECONDS`; of folders also `parts=no`
 ///
 /// Options follow the source after commas. Tables, lists, lines and pairs also take the options of
-/// RowFormat: `encoding=NAME`, `separator=SIGN`, `comment=SIGN|none`, `header=yes|no` and
+/// RowFormat: `encoding=NAME`, `separator=CHAR`, `comment=CHAR|none`, `header=yes|no` and
 /// `quotes=yes|no`.
 ///
 /// The options for the division into parts (SplitOptions) come last: `validation=SHARE`,

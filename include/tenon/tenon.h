@@ -22,6 +22,7 @@
 #include <tenon/optim.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
+#include <tenon/published_weights.h>
 #include <tenon/recurrent.h>
 #include <tenon/sample_random.h>
 #include <tenon/shape.h>

@@ -479,7 +479,7 @@ CsvSpec parse_csv_spec(const std::string& spec) {
         !read_split_option(parts[i], spec, out.divided))
       refuse_part(spec, parts, i,
                   cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      "dayfirst=yes|no, decimal=CHAR, thousands=CHAR, memory=SIZE, shape=CxHxW, ",
                       kRowOptions, ", ", kSplitOptions));
   }
   check_split_spec(out.divided, spec);

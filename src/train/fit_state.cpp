@@ -40,7 +40,7 @@ void Fit::prepare() {
   engines_saved_ = engines_->table().size();
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   if (o_.write_beside) o_.write_beside(folder_->path());
-  folder_->open_logs(p_);
+  folder_->open_logs(p_, own_metrics(task_));
   folder_->append_json(
       json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
   if (last_saved_ < 0)

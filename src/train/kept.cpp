@@ -306,8 +306,8 @@ KeptPart Keeper::keep(std::vector<Job> jobs) {
   KeptPart out;
   std::int64_t bytes = 0;
   for (const Job& job : jobs) bytes += bytes_of(job) * job.variants;
-  in_memory_ = options_.place != "disk" && bytes <= kMostInMemory;
-  on_disk_ = options_.place != "memory" && bytes <= options_.limit;
+  in_memory_ = options_.place != KeepPlace::Disk && bytes <= kMostInMemory;
+  on_disk_ = options_.place != KeepPlace::Memory && bytes <= options_.limit;
   if (!in_memory_ && !on_disk_) {
     out.notes.push_back(cat("the frozen part is computed in every step: kept, it would take ",
                             size_text(bytes), ", where ", size_text(kMostInMemory),

@@ -22,6 +22,7 @@
 #include "io/text/csv.h"
 #include "io/text/encoding.h"
 #include "train/run_data.h"
+#include "train/tasks/tasks.h"
 
 namespace tenon::train {
 namespace {
@@ -105,12 +106,14 @@ data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
 }  // namespace
 
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
-  const std::int64_t wanted = settings_.model_info().input.numel();
+  const std::int64_t wanted = info().input.numel();
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
   data::CsvOptions options = spec.options;
   options.columns = table_;
-  options.classes = !is_regression();
+  data::SourceOptions reading;
+  task_->set_reading(reading);
+  options.classes = reading.classes;
   options.keep_unlabelled = true;
   if (table_ != nullptr) options.class_names = class_names_;
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
@@ -154,6 +157,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
 
 std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
   const auto set = open_rows(source);
+  const bool numbers = is_numeric(task_->output_form());
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
   const data::CsvOptions& options = spec.options;
@@ -169,13 +173,13 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   added.reserve(static_cast<std::size_t>(set->size()));
   predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
     std::vector<std::string> fields;
-    if (is_regression()) {
+    if (numbers) {
       for (const float value : p.values) fields.push_back(cat(value));
     } else {
       const auto best = std::max_element(p.values.begin(), p.values.end());
       fields = {class_names_[static_cast<std::size_t>(best - p.values.begin())], cat(*best)};
     }
-    if (added.empty()) names = column_names(fields.size(), is_regression());
+    if (added.empty()) names = column_names(fields.size(), numbers);
     added.push_back(join(fields, separator));
   });
   // A header is the row that the set has less than the file.

@@ -26,8 +26,8 @@ std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// A matrix in memory with any strides and type; `exact` keeps the values that the kernel reads,
-// after its own rounding.
+// A matrix in memory with any strides and type. `exact` has the values after the rounding to the
+// type, which the kernel reads.
 struct Matrix {
   Operand operand;
   std::vector<float> f32;
@@ -198,7 +198,8 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
   }
 }
 
-TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who read it") {
+TEST_CASE(
+    "gemm: few rows and a matrix larger than the caches, packed by the threads that read it") {
   const GemmShape shapes[] = {{1, 5, 2051, 517}, {1, 37, 509, 2101}, {1, 131, 1030, 1020}};
   for (const Level level : levels()) {
     const Limit limit(level);
@@ -223,7 +224,7 @@ TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who
 
 TEST_CASE("gemm: 16-bit operands are cast to float32 exactly") {
   check_short_operands({1, 37, 45, 51});
-  check_short_operands({1, 70, 45, 96});  // pairs of A's whole blocks are read where they stand
+  check_short_operands({1, 70, 45, 96});  // whole blocks of A are read in place
 }
 
 TEST_CASE("gemm: broadcast operands and batch offsets") {
@@ -243,7 +244,7 @@ TEST_CASE("gemm: broadcast operands and batch offsets") {
     CHECK(relative_error(c.data() + batch * s.m * s.n, s.n, one, want) < kTolerance);
   }
   Operand row = b.operand;
-  row.row_stride = 0;  // every row of B is its first
+  row.row_stride = 0;  // all rows of B are its first row
   const GemmShape one{1, s.m, s.n, s.k};
   a.operand.batch_offsets = nullptr;
   const std::vector<float> d = run(one, a.operand, row, Math::F32, s.n);

@@ -206,7 +206,7 @@ TEST_CASE("GPU images: decoded, scaled and changed as on the CPU") {
   }
 }
 
-TEST_CASE("GPU images: every change gives the CPU's bytes, in any order") {
+TEST_CASE("GPU images: every transform gives the CPU's bytes, in any order") {
   if (!has_decoder()) return;
   const auto noise = std::make_shared<Noise>(24);
   for (const char* augment : kLists) {
@@ -265,11 +265,11 @@ TEST_CASE("GPU images: compositions are made on the GPU too") {
   CHECK_FALSE(mixed->as<data::ImageJobs>()->for_device());
 }
 
-TEST_CASE("GPU images: a damaged file is stood in for, or an error") {
+TEST_CASE("GPU images: a damaged file is replaced, or an error") {
   if (!has_decoder()) return;
   const auto files = std::make_shared<Files>(16, true);
   std::string& damaged = files->bytes_[4];
-  damaged.resize(damaged.size() / 2);  // its end is not there, and half of the pixels
+  damaged.resize(damaged.size() / 2);  // its end and half of the pixels are missing
   damaged += "\xff\xd9";
   data::ImageOptions options = with("resized_crop");
   auto set = data::image_dataset(files, options);
@@ -282,7 +282,7 @@ TEST_CASE("GPU images: a damaged file is stood in for, or an error") {
   set_device("cpu");
 }
 
-TEST_CASE("GPU images: what a GPU does not do is refused, or done by the CPU") {
+TEST_CASE("GPU images: what a GPU does not support is refused, or done by the CPU") {
   const auto files = std::make_shared<Files>(9);
   CHECK(data::why_not_on_gpu(with("resize=30,rotate=10,crop=2,randaugment")).empty());
   data::ImageOptions grey = with("flip");
@@ -306,7 +306,7 @@ TEST_CASE("GPU images: what a GPU does not do is refused, or done by the CPU") {
   CHECK(batch.input.dtype() == DType::UInt8);
 }
 
-TEST_CASE("GPU images: a run says where they are made, and why") {
+TEST_CASE("GPU images: a run reports where images are decoded, and why") {
   if (!has_decoder()) return;
   train::Settings settings = train::Settings::for_model("resnet20");
   settings.data = "folder:x", settings.device = "cuda", settings.augment_on = "gpu";
@@ -342,7 +342,7 @@ TEST_CASE("GPU images: a run says where they are made, and why") {
   CHECK_THROWS_AS(place("flip"), ValueError);
 }
 
-TEST_CASE("GPU images: a run keeps where they are made") {
+TEST_CASE("GPU images: a run's settings record where images are decoded") {
   if (!has_decoder()) return;
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon-test-place";
   for (const char* kind : {"a", "b"}) {
@@ -355,7 +355,8 @@ TEST_CASE("GPU images: a run keeps where they are made") {
   set_device("cuda");
   const auto kept = [&](const char* asked, int workers) {
     settings.augment_on = asked, settings.workers = workers;
-    return train::Session(settings, train::open_data(settings)).settings.augment_on;
+    const train::ResolvedRun run(settings);
+    return train::Session(run, train::open_data(run)).run.settings.augment_on;
   };
   if (test::compiler_is_emulated()) CHECK(kept("auto", 2) == "gpu");
   CHECK(kept("auto", 16) == "cpu");

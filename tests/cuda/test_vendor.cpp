@@ -25,7 +25,7 @@ using test::DeviceCheck;
 using test::natural;
 using test::transposed;
 
-TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
+TEST_CASE("vendor: cuBLASLt supports strides with one contiguous axis") {
   cuda::MatrixShape s;
   std::string why;
   DeviceCheck t = product(5, 6, 7);
@@ -61,7 +61,7 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   CHECK(s.a.rows.batch_stride == 20);
   CHECK(s.b.rows.batch_stride == 30);
 
-  View& right = t.region.contraction.b;  // the same matrix for all
+  View& right = t.region.contraction.b;  // the same matrix for all batches
   right.stride[0] = right.stride[1] = 0;
   s = {};
   CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
@@ -74,7 +74,7 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   CHECK(why == "several batch axes");
 }
 
-TEST_CASE("vendor: a convolution by filters of one pixel is a product for each image") {
+TEST_CASE("vendor: a 1x1 convolution is one product for each image") {
   const Shape x{3, 8, 4, 5}, w{6, 8, 1, 1}, y{3, 6, 4, 5};
   DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
   Contraction& c = t.region.contraction;
@@ -98,7 +98,8 @@ TEST_CASE("vendor: a convolution by filters of one pixel is a product for each i
   CHECK(cuda::as_product(c).op == Op::Conv2dWeightGrad);
 }
 
-TEST_CASE("vendor: a product lies where its epilogue writes what is as large and read by nobody") {
+TEST_CASE(
+    "vendor: a product uses the memory of an epilogue result of the same size that is not read") {
   DeviceCheck t = product(5, 6, 7, kFp32, false);
   add_epilogue(t, {1, 5, 6});
   const ValueId first = t.region.map.stores.at(0).view.value;
@@ -195,7 +196,7 @@ TEST_CASE("vendor: what is not claimed, and why") {
         "whole numbers");
   CHECK(refused(cuda::cublaslt_engine(cuda::Target{}), product(5, 6, 7)) ==
         "cuBLASLt was not found");
-  CHECK(refused(dnn, product(5, 6, 7)) == "it is no convolution");
+  CHECK(refused(dnn, product(5, 6, 7)) == "it is not a convolution");
   CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) == "cuDNN was not found");
 }
 

@@ -130,7 +130,7 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
       }
 }
 
-TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours follows the product") {
+TEST_CASE("vendor: without a GELU epilogue in cuBLASLt, a kernel of ours follows the product") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
@@ -152,7 +152,7 @@ TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours foll
   unsetenv("TENON_FAKE_OLD_CUBLASLT");
 }
 
-TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
+TEST_CASE("vendor: a ReLU that the library fuses keeps NaN") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   DeviceCheck t = product(8, 8, 8, kFp32, false);
@@ -162,7 +162,7 @@ TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
   t.check_device(cuda::cublaslt_engine(*target));
 }
 
-TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
+TEST_CASE("vendor: 1x1 convolutions by cuBLASLt") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
@@ -185,7 +185,7 @@ TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
   DeviceCheck t = contraction(Op::Conv2d, odd, natural(odd), w, natural(w), odd_y, kFp32);
   std::string why;
   CHECK_FALSE(engine.claims(t.region, t.values, &why));
-  CHECK(why == "images whose channels begin off 8 bytes");
+  CHECK(why == "images whose channels are not aligned to 8 bytes");
 }
 
 TEST_CASE("vendor: cuDNN against the reference engine") {
@@ -244,7 +244,7 @@ int plans_made() {
 DeviceCheck expected(const Engine& engine, std::int64_t more, const std::string& configuration) {
   const Shape x{2, 8, 13 + more, 13}, w{24, 8, 3, 3}, y{2, 24, 11 + more, 11};
   DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
-  engine.expect(configuration, t.region, t.values);
+  engine.announce(configuration, t.region, t.values);
   return t;
 }
 
@@ -257,7 +257,7 @@ void wait_for_plans(int count) {
 
 }  // namespace
 
-TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
+TEST_CASE("vendor: cuDNN plans what is announced before it is requested") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
@@ -271,7 +271,7 @@ TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
   wait_for_plans(before + 1);
   engine.prepare(t.region, t.values, 1);
   CHECK(plans_made() == before + 1);
-  engine.prepare(t.region, t.values, 1);  // the first one's has gone with its kernel
+  engine.prepare(t.region, t.values, 1);  // the first plan was destroyed with its kernel
   CHECK(plans_made() == before + 2);
   // Of many plans that were never requested, the latest are kept.
   std::vector<DeviceCheck> many;
@@ -293,7 +293,7 @@ TEST_CASE("vendor: (a process that ends while it expects plans)" * doctest::skip
   wait_for_plans(2);
 }
 
-TEST_CASE("vendor: a process may end while plans of cuDNN are made") {
+TEST_CASE("vendor: a process may end while cuDNN makes plans") {
   if (gpu_with(&cuda::Target::cudnn) == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
     return;
@@ -380,7 +380,7 @@ View in_order(const Shape& s, const int (&order)[4]) {
 
 // The planner gives filters the layout of the products that read them. A library that takes them
 // for [K, C, R, S] computes wrong numbers of the right shape.
-TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leaves them") {
+TEST_CASE("vendor: cuDNN reads operands in their memory order, or does not claim them") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
@@ -418,11 +418,11 @@ TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leave
   t.region.contraction.attrs.conv = attrs;
   std::string why;
   CHECK_FALSE(cudnn.claims(t.region, t.values, &why));
-  CHECK(why == "an operand that lies in no order it reads");
+  CHECK(why == "an operand in a memory order that it does not support");
 }
 
 // On a GPU that has cuDNN: Fourier transforms of filters take 100 MB.
-TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
+TEST_CASE("vendor: cuDNN's plans with large workspaces have full precision") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);

@@ -1,5 +1,5 @@
-// Fuzzes the decoders of all image formats, with and without a background, and what is told from a
-// JPEG's markers.
+// Fuzzes the decoders of all image formats, with and without a background, and the JPEG marker
+// parser.
 #include "io/images/image.h"
 #include "fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-// Fuzzes the readers of safetensors files: whole, and as weights of others, whose types may be
-// foreign.
+// Fuzzes the readers of safetensors files: as Tenon's own files, and as weight files with unknown
+// element types.
 #include "io/tensors/safetensors.h"
 #include "fuzz/fuzz.h"
 #include "io/tensors/weight_table.h"

@@ -1,4 +1,4 @@
-// Fuzzes what is ours around FFmpeg: the opening of a video, its length, and frames of it.
+// Fuzzes our code around FFmpeg: opening a video, its length, and frames.
 #include <algorithm>
 
 #include "fuzz/fuzz.h"

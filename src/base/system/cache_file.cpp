@@ -114,19 +114,19 @@ int open_trusted(int in, const std::string& name, mode_t left, std::string& why)
     return -1;
   }
   const int fd = ::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {  // a path that is no folder contains nothing, and nothing can be created in it
+  if (fd < 0) {  // without this folder nothing can be read or created
     if (errno != ENOTDIR && errno != ENOENT)
       why = cat("it cannot be opened: ", std::generic_category().message(errno));
     return -1;
   }
   if (::fstat(fd, &target) != 0)
-    why = "it cannot be looked at";
+    why = "its owner cannot be read";
   else if (!is_trusted(target.st_uid))
-    why = belongs_to("what it leads to", target.st_uid);
+    why = belongs_to("the target of the link", target.st_uid);
   else if ((target.st_mode & kOthersWrite) != 0 &&
            (target.st_uid != ::geteuid() || (target.st_mode & S_ISVTX) != 0 ||
             ::fchmod(fd, target.st_mode & left) != 0))
-    why = "others may write into it";
+    why = "other users can write into it";
   if (why.empty()) return fd;
   ::close(fd);
   return -1;
@@ -208,11 +208,11 @@ int open_cache_file(const std::string& path) noexcept try {
   struct stat info {};
   std::string why;
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    why = cat(path, " is no file");
+    why = cat(path, " is not a regular file");
   else if (!is_trusted(info.st_uid))
     why = belongs_to(path.c_str(), info.st_uid);
   else if ((info.st_mode & kOthersWrite) != 0)
-    why = cat("others may write into ", path);
+    why = cat("other users can write into ", path);
   if (why.empty()) return fd;
   ::close(fd);
   warn_once(folder, why);

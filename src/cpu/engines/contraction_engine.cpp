@@ -123,7 +123,7 @@ struct MatrixOperand {
   View view;
   DType dtype = DType::Float32;
   Operand operand;
-  std::vector<std::int64_t> offsets;  // of the batches, where no stride tells them
+  std::vector<std::int64_t> offsets;  // of the batches, if they have no common stride
 
   MatrixOperand(const View& v, const Shape& shape, DType type) : view(v), dtype(type) {
     const int rank = shape.rank();
@@ -429,12 +429,12 @@ class ContractionEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Contraction) return "it is no contraction";
+    if (region.kind != RegionKind::Contraction) return "it is not a contraction";
     const Contraction& c = region.contraction;
     const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
     const bool wide = c.dtype == DType::Float64;
     if (wide && (a != DType::Float64 || b != DType::Float64))
-      return "a float64 result of other operands";
+      return "a float64 result of operands of another type";
     if (!wide && (!is_operand_dtype(a) || !is_operand_dtype(b) || !is_operand_dtype(c.dtype)))
       return "no kernels for its dtypes";
     if (c.op == Op::Matmul) return nullptr;

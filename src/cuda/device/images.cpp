@@ -1,4 +1,6 @@
-// Memory for decoded images, the decoder's states, and the launches.
+// Decodes and transforms the images of a batch. nvJPEG decodes the files, and pixels that the CPU
+// decoded are copied. Then four kernels join the planes of JPEG files, scale in two steps, and
+// apply the remaining transforms. Memory grows if a batch needs more and is reused otherwise.
 #include "cuda/device/images.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   if (fields.size() < 2)
     throw FormatError(cat(lines.where(), ": '", fields[0].substr(0, 60),
                           "' has no class; as in cats/1.jpg,cat. All lines have the same sign "
-                          "between path and class (separator=SIGN says which)"));
+                          "between path and class (separator=CHAR says which)"));
   if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
   const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
   if (path.empty())

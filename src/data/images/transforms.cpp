@@ -94,9 +94,10 @@ const std::vector<TransformKind>& kinds() {
        {{"CHANCE", 0.5, 0, 1}, {"LOW", 0.02, 0, 1}, {"HIGH", 0.33, 0, 1}}},
       {"cutout", "fill a random square of SIDE pixels with the mean", {{"SIDE", 16, 1, 4096}}},
       {"randaugment",
-       "RandAugment (2019): CHANGES random transforms out of 14, each with strength MAGNITUDE of "
+       "RandAugment (2019): OPERATIONS random transforms out of 14, each with strength MAGNITUDE "
+       "of "
        "30",
-       {{"CHANGES", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
+       {{"OPERATIONS", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
       {"mixup",
        "blend images of a batch and their labels with weights from Beta(ALPHA, ALPHA)",
        {{"ALPHA", 1, 0.01, 100}}},

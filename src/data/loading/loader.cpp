@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -287,22 +288,11 @@ struct Loader::Impl {
   }
 
   void scale_all(const std::uint8_t* from, std::int64_t count, float* out) const {
-    const auto scale = [](const std::uint8_t* in, std::int64_t numbers, double mean, double std,
-                          float* to) {
-      scale_bytes(in, numbers, static_cast<float>(1.0 / (255.0 * std)),
-                  static_cast<float>(-mean / std), to);
-    };
-    if (options.channel_mean.empty())
-      return scale(from, input_numel * count, options.mean, options.std, out);
-    const Shape shape = dataset->input_shape();
-    const std::int64_t channels = std::ssize(options.channel_mean),
-                       plane = shape[shape.rank() - 1] * shape[shape.rank() - 2],
-                       planes = count * input_numel / plane;
-    for (std::int64_t k = 0; k < planes; ++k) {
-      const std::size_t c = at(k % channels);
-      scale(from + k * plane, plane, options.channel_mean[c], options.channel_std[c],
-            out + k * plane);
-    }
+    using Numbers = std::span<const double>;
+    const bool each = !options.channel_mean.empty();
+    scale_samples(from, count, dataset->input_shape(),
+                  each ? Numbers(options.channel_mean) : Numbers(&options.mean, 1),
+                  each ? Numbers(options.channel_std) : Numbers(&options.std, 1), out);
   }
 
   // Samples of the next batch; 0 at the end of the epoch.

@@ -39,7 +39,7 @@ class CsvTable {
     if (options_.labelled && file_.columns() < 2)
       throw FormatError(cat(name_, ": line ", file_.first_line(),
                             " has one column; inputs and a label are needed, separated by commas, "
-                            "semicolons, tabs, '|' or spaces (separator=SIGN says which)"));
+                            "semicolons, tabs, '|' or spaces (separator=CHAR says which)"));
     find_header();
     if (options_.labelled) find_label();
     if (!options_.split.group.empty()) group_ = find(options_.split.group);

@@ -9,7 +9,7 @@ namespace tenon::data {
 
 /// The known options, for messages.
 inline constexpr char kRowOptions[] =
-    "encoding=NAME, separator=SIGN, comment=SIGN|none, header=yes|no, quotes=yes|no";
+    "encoding=NAME, separator=CHAR, comment=CHAR|none, header=yes|no, quotes=yes|no";
 
 /// Applies one option of a data source; false if it is not in kRowOptions.
 bool set_row_option(RowFormat& rows, const std::string& part);

@@ -16,10 +16,10 @@
 namespace tenon::io {
 namespace {
 
-constexpr std::size_t kPortion = 1u << 30;  // zlib counts in 32 bits
+constexpr std::size_t kPortion = 1u << 30;  // zlib's counters have 32 bits
 
-// The last four bytes give the unpacked size of the last member; believed as far as deflate allows.
-// One byte more lets the end be seen without growing.
+// The last four bytes give the unpacked size of the last member. The hint is limited to what
+// deflate can produce from these bytes. One extra byte lets the end be seen without growing.
 std::uint64_t size_hint(std::string_view bytes) {
   const std::uint64_t said =
       bytes.size() < 18 ? 0 : read_little<std::uint32_t>(bytes.data() + bytes.size() - 4);
@@ -33,7 +33,7 @@ void grow(std::string& out, std::uint64_t hint, std::uint64_t limit, const std::
   try {
     out.resize(static_cast<std::size_t>(std::min(wanted, limit)));
   } catch (const std::bad_alloc&) {
-    throw MemoryError(cat(name, ": what it unpacks to does not fit into memory (more than ",
+    throw MemoryError(cat(name, ": the unpacked content does not fit into memory (more than ",
                           out.size(), " bytes)"));
   }
 }
@@ -41,7 +41,7 @@ void grow(std::string& out, std::uint64_t hint, std::uint64_t limit, const std::
 }  // namespace
 
 struct GunzipStream::Impl {
-  std::string_view rest;  // packed bytes not yet taken
+  std::string_view rest;  // packed bytes not yet consumed
   std::size_t total;
   const std::string& name;
   z_stream zlib{};
@@ -51,7 +51,8 @@ struct GunzipStream::Impl {
   void next_member() {
     if (!is_gzip(rest))
       throw FormatError(cat(name, ": ", rest.size(),
-                            " foreign bytes after the gzip data, from byte ", total - rest.size()));
+                            " bytes that are not gzip after the gzip data, from byte ",
+                            total - rest.size()));
     inflateReset(&zlib);
     finished = false;
   }
@@ -60,7 +61,7 @@ struct GunzipStream::Impl {
 GunzipStream::GunzipStream(std::string_view bytes, const std::string& name)
     : impl_(new Impl{bytes, bytes.size(), name}) {
   if (inflateInit2(&impl_->zlib, 15 + 16) != Z_OK)
-    throw MemoryError(cat(name, ": zlib found no memory"));
+    throw MemoryError(cat(name, ": zlib ran out of memory"));
 }
 
 GunzipStream::~GunzipStream() { inflateEnd(&impl_->zlib); }
@@ -90,14 +91,14 @@ std::size_t GunzipStream::read(void* out, std::size_t room) {
                             " unpacked bytes: the file is truncated, fetch it again"));
     throw FormatError(cat(m.name, ": corrupt gzip data near byte ", m.total - m.rest.size(), " (",
                           m.zlib.msg != nullptr ? m.zlib.msg : "unexpected end",
-                          "): fetch the file again"));
+                          "): the file is damaged, fetch it again"));
   }
   return used;
 }
 
 void inflate_raw(std::string_view packed, std::string& out, const std::string& what) {
   z_stream zlib{};
-  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError(cat(what, ": zlib found no memory"));
+  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError(cat(what, ": zlib ran out of memory"));
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(
       &zlib, [](z_stream* z) { return inflateEnd(z); });
   std::size_t fed = 0, used = 0;
@@ -116,13 +117,13 @@ void inflate_raw(std::string_view packed, std::string& out, const std::string& w
     if (used > out.size()) break;
   }
   if (status != Z_STREAM_END || used != out.size())
-    throw FormatError(cat(what, ": corrupt deflated data near its byte ", fed, ": it should give ",
-                          out.size(), " bytes; fetch the file again"));
+    throw FormatError(cat(what, ": corrupt deflate data near byte ", fed, ", expected ", out.size(),
+                          " unpacked bytes: fetch the file again"));
 }
 
 std::string inflate_start(std::string_view packed, std::size_t most) {
   z_stream zlib{};
-  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError("zlib found no memory");
+  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError("zlib ran out of memory");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(
       &zlib, [](z_stream* z) { return inflateEnd(z); });
   std::string out(most, '\0');
@@ -148,7 +149,7 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_
     char beyond = 0;
     if (used == limit && stream.read(&beyond, 1) == 0) break;
     if (used == limit)
-      throw FormatError(cat(name, ": unpacks to more than the ", limit, " bytes that are allowed"));
+      throw FormatError(cat(name, ": unpacks to more than ", limit, " bytes, the limit"));
     grow(out, hint, limit, name);
     used += stream.read(out.data() + used, out.size() - used);
   }

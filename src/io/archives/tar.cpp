@@ -1,6 +1,6 @@
-// Blocks of 512 bytes: a header, the file's bytes padded with zeros, and so on until a zero block.
-// Values that do not fit a header, such as names longer than 100 bytes, are in a separate member
-// before the file: type 'x' for POSIX, 'L' for GNU.
+// Reads tar archives: blocks of 512 bytes, a header, the file's bytes padded with zeros, and so on
+// until a zero block. Values that do not fit a header, such as names longer than 100 bytes, are in
+// a separate member before the file: type 'x' for POSIX, 'L' for GNU.
 #include "io/archives/tar.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kBlock = 512;
 using Block = std::array<char, kBlock>;
 
-// Places of a header's fields.
+// Position and length of a header's field.
 struct Field {
   std::size_t at, size;
 };
@@ -35,8 +35,8 @@ std::string text(const Block& block, const Field& field) {
   return {first, std::find(first, first + field.size, '\0')};
 }
 
-// Octal digits between spaces or zeros, or GNU's binary number behind a byte of 0x80; nothing for
-// anything else.
+// Reads octal digits padded with spaces or zeros, or GNU's binary number after a byte 0x80. nullopt
+// for anything else.
 std::optional<std::uint64_t> number(const Block& block, const Field& field) {
   std::uint64_t value = 0;
   if (block[field.at] == '\x80') {
@@ -61,7 +61,7 @@ std::optional<std::uint64_t> number(const Block& block, const Field& field) {
   return value;
 }
 
-// The sum of all bytes, those of the checksum itself taken as spaces.
+// The sum of all bytes; the checksum's own bytes count as spaces.
 std::uint64_t checksum(const Block& block) {
   std::uint64_t sum = kChecksum.size * std::uint64_t{' '};
   for (std::size_t i = 0; i < kBlock; ++i)
@@ -70,11 +70,11 @@ std::uint64_t checksum(const Block& block) {
   return sum;
 }
 
-// What an extended header says of the file behind it.
+// The values of an extended header; they apply to the next file.
 struct Extension {
   std::optional<std::string> path;
   std::optional<std::uint64_t> size;
-  bool sparse = false;  // its bytes begin with a map of holes
+  bool sparse = false;  // the content begins with a map of holes
 };
 
 std::optional<std::uint64_t> decimal(std::string_view digits) {
@@ -84,8 +84,8 @@ std::optional<std::uint64_t> decimal(std::string_view digits) {
   return value;
 }
 
-// Records of POSIX, "LENGTH KEY=VALUE" and a line's end, where the length counts all of it. False
-// for a damaged one.
+// Reads POSIX records: "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if a
+// record is damaged.
 bool read_records(std::string_view records, Extension& out) {
   while (!records.empty()) {
     const std::size_t space = records.find(' ');
@@ -109,11 +109,11 @@ bool read_records(std::string_view records, Extension& out) {
 
 struct TarReader::Source {
   std::string_view rest;
-  const InputFile* file = nullptr;  // read at `at` instead
+  const InputFile* file = nullptr;  // if set, bytes are read from it at offset `at`
   std::uint64_t at = 0;
   std::optional<GunzipStream> packed;
   const std::string& name;
-  std::uint64_t most;  // bytes that there can be
+  std::uint64_t most;  // upper bound of the bytes of the archive
 
   Source(std::string_view bytes, const std::string& of)
       : rest(bytes), name(of), most(bytes.size()) {
@@ -131,12 +131,12 @@ struct TarReader::Source {
       return taken;
     }
     const std::size_t taken = std::min(room, rest.size());
-    rest.copy(out, taken);  // an empty file lies nowhere
+    rest.copy(out, taken);  // string_view::copy accepts an empty range
     rest.remove_prefix(taken);
     return taken;
   }
   [[noreturn]] void cut_short() const {
-    throw FormatError(cat(name, ": the archive is cut short: fetch it again"));
+    throw FormatError(cat(name, ": the archive is truncated: fetch it again"));
   }
 };
 
@@ -164,7 +164,7 @@ void TarReader::skip(std::uint64_t bytes) {
   }
 }
 
-// Of the member whose header was read just now.
+// Reads the content of the extended header whose own header was just read.
 std::string TarReader::read_extension() {
   constexpr std::uint64_t kMostExtension = 1 << 20;
   path_ = "an extended header";
@@ -185,7 +185,7 @@ bool TarReader::next() {
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return false;
     const auto size = number(block, kSize);
     const auto damaged = [&] {
-      return FormatError(cat(source_->name, ": holds no tar archive, or a damaged one"));
+      return FormatError(cat(source_->name, ": not a tar archive, or a damaged one"));
     };
     if (!size || number(block, kChecksum) != checksum(block)) throw damaged();
     const char type = block[kType];
@@ -245,7 +245,7 @@ void unpack_tar(const std::string& archive, const std::string& folder,
     missing.erase(wanted);
   }
   if (!missing.empty())
-    throw FormatError(cat(archive, ": the archive holds no '", missing.front(), "'"));
+    throw FormatError(cat(archive, ": the archive does not contain '", missing.front(), "'"));
 }
 
 }  // namespace tenon::io

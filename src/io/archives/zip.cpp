@@ -22,7 +22,8 @@ constexpr std::uint32_t kEntryMark = 0x04034b50, kRowMark = 0x02014b50, kEndMark
                         kEnd64Mark = 0x06064b50, kLocatorMark = 0x07064b50;
 constexpr std::size_t kEntryHeader = 30, kRowHeader = 46, kEndRecord = 22, kEnd64Record = 56,
                       kLocator = 20, kLongestComment = 65535;
-// What an archive may unpack to: this much, or so many times its own size where that is more.
+// Limit of the unpacked size of an archive: the larger of kMostUnpacked and kMostTimes its own
+// size.
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20, kMostTimes = 64;
 
 std::uint16_t u16(std::string_view bytes, std::size_t at) {
@@ -37,7 +38,7 @@ std::uint64_t u64(std::string_view bytes, std::size_t at) {
 
 std::string_view shown_name(std::string_view name) { return name.substr(0, 120); }
 
-// The 64-bit numbers of an entry whose 32-bit ones are all ones, in their order.
+// The 64-bit numbers that replace 32-bit numbers of all ones, in order.
 class Zip64Field {
  public:
   explicit Zip64Field(std::string_view extra) {
@@ -48,7 +49,7 @@ class Zip64Field {
       extra.remove_prefix(4 + size);
     }
   }
-  // False when a number that should be there is missing.
+  // False if a required number is missing.
   bool replace(std::uint64_t& number) {
     if (number != std::numeric_limits<std::uint32_t>::max()) return true;
     if (rest_.size() < 8) return false;
@@ -74,7 +75,7 @@ std::size_t find_end(std::string_view bytes, const std::string& name) {
   }
   throw FormatError(cat(name,
                         ": the table at the end of the zip archive is missing: the file is "
-                        "cut short or no archive, fetch it again"));
+                        "truncated or not an archive, fetch it again"));
 }
 
 EndOfZip read_end(std::string_view bytes, const std::string& name) {
@@ -103,7 +104,7 @@ ZipReader::ZipReader(std::string_view bytes, std::string name)
   if (end.table > bytes_.size() || end.size > bytes_.size() - end.table ||
       end.count > end.size / kRowHeader)
     throw FormatError(cat(name_, ": damaged zip archive: its table of ", end.count,
-                          " entries does not lie inside the file"));
+                          " entries is not inside the file"));
   read_table(end.table, end.size, end.count);
   check_extent();
 }
@@ -119,7 +120,7 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
     if (table.size() < kRowHeader || u32(table, 0) != kRowMark) throw damaged("is missing");
     const std::size_t name_size = u16(table, 28), extra_size = u16(table, 30);
     const std::size_t row = kRowHeader + name_size + extra_size + u16(table, 32);
-    if (row > table.size()) throw damaged("is cut short");
+    if (row > table.size()) throw damaged("is truncated");
     ZipEntry entry;
     entry.name = table.substr(kRowHeader, name_size);
     entry.crc = u32(table, 16);
@@ -132,19 +133,20 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
     if ((u16(table, 8) & 1) != 0)
       throw NotSupported(cat(name_, ": entry '", shown_name(entry.name), "' is encrypted"));
     if (method != 0 && method != 8)
-      throw NotSupported(cat(name_, ": entry '", shown_name(entry.name), "' is packed in way ",
-                             method, "; stored (0) and deflated (8) entries are read"));
+      throw NotSupported(cat(name_, ": entry '", shown_name(entry.name),
+                             "' uses compression method ", method,
+                             "; stored (0) and deflated (8) are supported"));
     entry.deflated = method == 8;
     if (header > bytes_.size() || bytes_.size() - header < kEntryHeader ||
         u32(bytes_, static_cast<std::size_t>(header)) != kEntryMark)
-      throw damaged("points at no entry");
+      throw damaged("does not point at an entry");
     const auto from = static_cast<std::size_t>(header);
     const std::uint64_t data =
         header + kEntryHeader + u16(bytes_, from + 26) + u16(bytes_, from + 28);
     if (data > bytes_.size() || packed > bytes_.size() - data)
       throw damaged(cat("('", shown_name(entry.name),
-                        "') ends outside of the file: it is cut "
-                        "short, fetch it again"));
+                        "') ends outside the file: the file is "
+                        "truncated, fetch it again"));
     if (entry.deflated ? entry.size > most_unpacked(packed) : entry.size != packed)
       throw damaged(cat("('", shown_name(entry.name), "') cannot unpack from ", packed, " to ",
                         entry.size, " bytes"));
@@ -156,7 +158,7 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
             [](const ZipEntry& a, const ZipEntry& b) { return a.name < b.name; });
 }
 
-// Entries that share bytes or a name, and what unpacks to absurdly much, are refused.
+// Refuses entries that share bytes or a name, and archives that unpack to too many bytes.
 void ZipReader::check_extent() const {
   std::vector<const ZipEntry*> order;
   order.reserve(entries_.size());
@@ -179,8 +181,8 @@ void ZipReader::check_extent() const {
     covered = entry->packed.data() + entry->packed.size();
     total = entry->size > most - total ? most + 1 : total + entry->size;
     if (total > most)
-      throw FormatError(cat(name_, ": unpacks to more than ", most, " bytes, ", kMostTimes,
-                            " times its own size and more: absurd, and refused"));
+      throw FormatError(cat(name_, ": unpacks to more than ", most, " bytes, more than ",
+                            kMostTimes, " times its own size: the file is damaged or malicious"));
   }
 }
 
@@ -192,18 +194,18 @@ const ZipEntry* ZipReader::find(std::string_view name) const noexcept {
 }
 
 void ZipReader::check_sum(const ZipEntry& entry, std::string_view bytes) const {
-  if (entry.crc == 0) return;  // PyTorch leaves it out on request
+  if (entry.crc == 0) return;  // no checksum: PyTorch can leave it out
   const auto sum = static_cast<std::uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   if (sum != entry.crc)
     throw FormatError(cat(name_, ": entry '", shown_name(entry.name),
-                          "' is damaged: its checksum is another, fetch the file again"));
+                          "' is damaged: its checksum does not match, fetch the file again"));
 }
 
 std::string_view ZipReader::stored(const ZipEntry& entry) const {
   if (entry.deflated)
     throw NotSupported(cat(name_, ": entry '", shown_name(entry.name),
-                           "' is deflated; such files hold their entries as they are"));
+                           "' is compressed; this format requires uncompressed entries"));
   check_sum(entry, entry.packed);
   return entry.packed;
 }

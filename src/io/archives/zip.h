@@ -1,5 +1,5 @@
 // Zip archives, 32 and 64 bit: read through the central directory from bytes in memory, and written
-// with stored entries. All values of the directory are checked: entries must lie inside the
+// with stored entries. All values of the directory are checked: entries must be inside the
 // archive, must not overlap, and must decompress to no more than deflate can produce.
 #pragma once
 
@@ -68,7 +68,7 @@ class ZipWriter {
   };
   void put(std::string text);
 
-  std::deque<std::string> own_;  // headers; never moves them
+  std::deque<std::string> own_;  // headers; a deque, so views stay valid
   std::vector<std::string_view> pieces_;
   std::vector<Row> rows_;
   std::uint64_t at_ = 0;

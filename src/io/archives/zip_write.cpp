@@ -15,7 +15,7 @@ namespace tenon::io {
 namespace {
 
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint16_t kPadding = 0x4246;  // the tag under which PyTorch pads, too
+constexpr std::uint16_t kPadding = 0x4246;  // tag of padding, as in PyTorch
 constexpr std::uint16_t kUtf8Names = 1 << 11;
 
 template <class T>
@@ -34,8 +34,8 @@ void put32(std::string& out, std::uint64_t value) {
 
 std::uint64_t clipped(std::uint64_t value) { return std::min(value, kMost32); }
 
-// What an entry's header and its row in the table share: version to flags to sizes. The date is
-// that of zip's first day.
+// The common fields of an entry's header and its row in the directory, from version to sizes. The
+// date is the first that zip can represent, so the same entries give the same bytes.
 void put_common(std::string& out, std::uint32_t crc, std::uint64_t size) {
   put16(out, kUtf8Names);
   put16(out, 0);

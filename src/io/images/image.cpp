@@ -46,7 +46,7 @@ void check_image_size(std::uint64_t width, std::uint64_t height, const std::stri
         cat(name, ": the image's size is ", width, " x ", height, ": it has no pixels"));
   if (width > kMaxPixels || height > kMaxPixels / width)
     throw FormatError(cat(name, ": the image's size is ", width, " x ", height, ", more than the ",
-                          kMaxPixels, " pixels that are read: make it smaller"));
+                          kMaxPixels, " pixels that are supported: make it smaller"));
 }
 
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
@@ -63,13 +63,13 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
 
 namespace {
 
-// The colour under alpha, or what it makes over a background. Says whether any pixel is
-// transparent.
+// Drops alpha, or composes the image over a background. Sets `transparent` if any pixel is not
+// opaque.
 Image without_alpha(Image image, const std::optional<Colour>& background, bool& transparent) {
   if (image.channels != 2 && image.channels != 4) return image;
   const auto from = static_cast<std::size_t>(image.channels), colours = from - 1;
   const std::size_t pixels = image.pixels.size() / from;
-  // Grey stays grey only over a grey background.
+  // A grey image needs colours if the background is not grey.
   const bool tinted =
       background && colours == 1 &&
       ((*background)[0] != (*background)[1] || (*background)[1] != (*background)[2]);
@@ -102,9 +102,9 @@ StoredImage stored_image(std::string_view bytes, const std::string& name) {
   if (bytes.starts_with("BM")) return parse_bmp(bytes, name);
   refuse_lfs_pointer(bytes, name);
   throw FormatError(cat(name,
-                        bytes.empty() ? ": is empty"
-                                      : ": is neither PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM "
-                                        "nor PPM",
+                        bytes.empty() ? ": the file is empty"
+                                      : ": is not a PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM "
+                                        "or PPM image",
                         ": convert it to PNG"));
 }
 
@@ -115,10 +115,9 @@ std::string loss_text(unsigned loss, std::int64_t count) {
   switch (loss) {
     case kAlphaDropped:
       return cat("transparency was dropped from ", images,
-                 " and the colours under it kept (background=white composes them)");
+                 " and the colours under it were kept (background=white composes over white)");
     case kFirstImageOnly:
-      return cat("of ", images, count == 1 ? " with" : ", each with",
-                 " several frames or pages, only the first was read");
+      return cat("only the first frame or page was read from ", images, " with several");
     case kLowBitsDropped:
       return cat(images, " of 16 bits a channel ", count == 1 ? "was" : "were", " reduced to 8");
     default:
@@ -157,7 +156,7 @@ Image parse_image(std::string_view bytes, const std::string& name, int channels)
   return parse_image(bytes, name, ImageReading{channels, {}});
 }
 
-// Pillow's: of the inks what the black leaves, each product rounded by its division by 255.
+// As in Pillow: each ink is multiplied by the black channel and divided by 255, rounded.
 Image rgb_of_cmyk(const Image& cmyk) {
   Image rgb{cmyk.width, cmyk.height, 3, std::vector<std::uint8_t>(cmyk.pixels.size() / 4 * 3)};
   for (std::size_t i = 0, to = 0; i < cmyk.pixels.size(); i += 4)
@@ -179,7 +178,8 @@ Colour parse_colour(const std::string& text) {
         error == std::errc() && end == last)
       return {static_cast<std::uint8_t>(value >> 16), static_cast<std::uint8_t>(value >> 8 & 255),
               static_cast<std::uint8_t>(value & 255)};
-  throw ValueError(cat("'", text, "' is no colour: as white, black, grey or #ff8000"));
+  throw ValueError(
+      cat("'", text, "' is not a colour: use white, black, grey or a code such as #ff8000"));
 }
 
 std::vector<ImageFormat> image_formats() {

@@ -1,8 +1,8 @@
 // Images in memory: PNG, JPEG, WebP and TIFF by their libraries; GIF, BMP, PBM, PGM and PPM by
 // hand. Sizes are checked before pixels are allocated.
 //
-// A decoder gives what the file holds, alpha included; image.cpp then does the same to all formats:
-// turns the image upright, drops alpha or composes it, and makes it grey or RGB.
+// A decoder returns the stored pixels, including alpha. image.cpp then treats all formats alike: it
+// rotates the image upright, drops or composes alpha, and converts to grey or RGB.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,13 @@ std::string loss_text(unsigned loss, std::int64_t count);
 struct ImageBox {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
-/// The part of an image that is asked for. It may come smaller than it is, but with no fewer than
-/// these pixels a side where it has so many.
+/// The requested part of an image. The decoder may reduce the part, but each side keeps at least
+/// the given number of pixels, if the part has that many.
 struct ImagePart {
   ImageBox box;
   int least_width = 0, least_height = 0;
 };
-/// Says of an image of this size, rotated upright, which part is wanted.
+/// Chooses the part to decode, given the size of the image rotated upright.
 using ChoosePart = std::function<ImagePart(int width, int height)>;
 /// The decoded image, and the position of the requested part in it.
 struct DecodedPart {
@@ -53,8 +53,8 @@ struct DecodedPart {
   ImageBox box;
   unsigned losses = 0;  ///< bits of ImageLoss
 };
-/// As parse_image(). Of a JPEG only what the part needs is decoded, at a half, a quarter or an
-/// eighth of its size where that is enough; of the other kinds everything.
+/// Like parse_image(). Of a JPEG, only the part is decoded, at 1/2, 1/4 or 1/8 of its size if that
+/// is enough. Other formats are decoded completely.
 DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
                              const ImageReading& how, const ChoosePart& choose);
 
@@ -62,27 +62,26 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
 struct StoredImage {
   Image image;          ///< 1 to 4 channels: grey, grey and alpha, RGB, RGBA; alpha is straight
   int orientation = 1;  ///< EXIF's
-  unsigned losses = 0;  ///< of ImageLoss, but for alpha
+  unsigned losses = 0;  ///< bits of ImageLoss, except alpha
 };
 // One decoder for each format.
 StoredImage parse_png(std::string_view bytes, const std::string& name);
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
-/// A JPEG whose colours are sampled once for across x down pixels.
+/// A JPEG with one colour sample per `across` x `down` pixels.
 struct PlainJpeg {
   int width, height, across, down;
   bool operator==(const PlainJpeg&) const = default;
 };
-/// Of a JPEG that any decoder of baseline images makes the same of: 8 bits, Y,
-/// Cb and Cr in one scan, colours of whole, half or quarter resolution, upright, with its end
-/// there. None for all other bytes.
+/// The header of a JPEG that every baseline decoder decodes alike: 8 bits, Y, Cb and Cr in one
+/// scan, colours at full, half or quarter resolution, upright, complete. nullopt for other bytes.
 std::optional<PlainJpeg> plain_jpeg(std::string_view bytes);
-/// EXIF's orientation in the markers before a JPEG's first scan; 1 where there is none. libjpeg
-/// would keep all markers in a list that it walks for each: quadratic in a file of many.
+/// The EXIF orientation from the markers before a JPEG's first scan; 1 if there is none. libjpeg's
+/// own marker list is not used: libjpeg walks it for each marker, which takes quadratic time.
 int jpeg_orientation(std::string_view bytes) noexcept;
 StoredImage parse_gif(std::string_view bytes, const std::string& name);
 StoredImage parse_pnm(std::string_view bytes, const std::string& name);
 StoredImage parse_bmp(std::string_view bytes, const std::string& name);
-/// Throws NotSupported in a build without the library, whose version is then "".
+/// Throws NotSupported in a build without the library; the version is then "".
 StoredImage parse_webp(std::string_view bytes, const std::string& name);
 StoredImage parse_tiff(std::string_view bytes, const std::string& name);
 std::string jpeg_version();

@@ -23,7 +23,7 @@ class BmpParser {
   StoredImage parse() {
     const std::uint32_t pixels = number(10, 4), header = number(kFileHeader, 4);
     const bool core = header == kCoreHeader;
-    if ((header < kInfoHeader && !core) || header > 256) fail("a header of another kind");
+    if ((header < kInfoHeader && !core) || header > 256) fail("unknown kind of header");
     read_size(core);
     bits_ = core ? number(24, 2) : number(28, 2);
     packing_ = core ? kPlain : number(30, 4);
@@ -32,7 +32,8 @@ class BmpParser {
     const bool known = packing_ == kPlain || (runs && bits_ == (packing_ == kRuns8 ? 8 : 4)) ||
                        (masks && (bits_ == 16 || bits_ == 32));
     if (!known)
-      throw NotSupported(cat(name_, ": BMP of packing ", packing_, ": convert it to PNG"));
+      throw NotSupported(
+          cat(name_, ": BMP compression ", packing_, " is not supported: convert it to PNG"));
     if (bits_ != 1 && bits_ != 2 && bits_ != 4 && bits_ != 8 && bits_ != 16 && bits_ != 24 &&
         bits_ != 32)
       throw NotSupported(cat(name_, ": BMP with ", bits_, " bits a pixel: convert it to PNG"));
@@ -67,7 +68,7 @@ class BmpParser {
     }
     const auto width = static_cast<std::int32_t>(number(18, 4)),
                height = static_cast<std::int32_t>(number(22, 4));
-    if (width <= 0 || height == 0 || height == INT32_MIN) fail("no size");
+    if (width <= 0 || height == 0 || height == INT32_MIN) fail("the size is not positive");
     from_above_ = height < 0;
     width_ = at(width), height_ = at(from_above_ ? -height : height);
   }
@@ -77,7 +78,7 @@ class BmpParser {
       for (std::size_t c = 0; c < 3; ++c)
         palette_[k][c] = static_cast<std::uint8_t>(byte(at + entry * k + 2 - c));
   }
-  // Where a channel's bits lie in a pixel.
+  // The bits of a channel in a pixel.
   struct Mask {
     std::uint32_t bits = 0;
     std::uint8_t level(std::uint32_t pixel) const {
@@ -91,14 +92,14 @@ class BmpParser {
     if (bits_ == 16) masks_ = {{{0x7c00}, {0x3e0}, {0x1f}, {}}};
     if (bits_ != 16) masks_ = {{{0xff0000}, {0xff00}, {0xff}, {}}};
     if (!given) return;
-    // They stand in larger headers, or right behind the smallest.
+    // Larger headers contain the masks; they follow the smallest header.
     const bool alpha = header >= 56 || packing_ == kAlphaMasks;
     for (std::size_t k = 0; k < (alpha ? 4u : 3u); ++k)
       masks_[k].bits = number(kFileHeader + kInfoHeader + 4 * k, 4);
-    if ((masks_[0].bits | masks_[1].bits | masks_[2].bits) == 0) fail("no masks of colours");
+    if ((masks_[0].bits | masks_[1].bits | masks_[2].bits) == 0) fail("the colour masks are empty");
   }
   std::uint8_t* row(Image& image, std::size_t y) const {
-    // From below, unless told otherwise.
+    // Rows are stored bottom-up unless the height is negative.
     const std::size_t line = from_above_ ? y : height_ - 1 - y;
     return &image.pixels[line * width_ * static_cast<std::size_t>(image.channels)];
   }
@@ -130,10 +131,10 @@ class BmpParser {
   std::uint8_t* put(std::uint32_t index, std::uint8_t* out) const {
     return std::copy(palette_[index].begin(), palette_[index].end(), out);
   }
-  // Pairs of a count and an index; a count of 0 begins the end of a row or of the image, a jump, or
-  // indices one by one. What nothing is said of has index 0.
+  // Run-length encoding: pairs of a count and an index. A count of 0 starts a special code: end of
+  // row, end of image, a jump, or literal indices. Pixels that are not written have index 0.
   Image runs_of(std::string_view data) {
-    // A pair makes 255 pixels at the most: fewer bytes decide no memory.
+    // A pair gives at most 255 pixels, so a small file cannot request much memory.
     if (width_ * height_ / 128 > data.size()) fail("the pixels are truncated");
     Image image = make_image(width_, height_, 3, name_);
     for (std::size_t i = 0; i < image.pixels.size(); i += 3) put(0, &image.pixels[i]);
@@ -142,7 +143,7 @@ class BmpParser {
       if (from >= data.size()) fail("the pixels are truncated");
       return static_cast<unsigned>(static_cast<unsigned char>(data[from++]));
     };
-    // Those beyond a row's end are dropped, as Pillow does.
+    // Pixels beyond the end of a row are dropped, as in Pillow.
     const auto paint = [&](unsigned index) {
       if (x < width_ && y < height_) put(index, row(image, y) + 3 * x);
       ++x;

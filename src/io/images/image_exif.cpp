@@ -15,7 +15,7 @@ constexpr std::string_view kMark("Exif\0\0", 6);
 constexpr std::uint32_t kOrientationTag = 0x0112, kLongType = 4;
 constexpr std::size_t kEntryBytes = 12;
 
-// Unsigned numbers of a TIFF block in its byte order; 0 outside of it.
+// Reads unsigned numbers of a TIFF block in the block's byte order; 0 outside the block.
 struct Tiff {
   std::string_view bytes;
   bool big_endian;
@@ -56,7 +56,7 @@ int exif_block_orientation(std::string_view block) noexcept {
 
 Image oriented(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;
-  // Orientations 5 to 8 have rows and columns exchanged; the others are mirrored in x, y or both.
+  // Orientations 5 to 8 exchange rows and columns. All are mirrored in x, y, both or neither.
   const bool exchanged = orientation >= 5;
   const bool mirror_x =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

@@ -24,19 +24,19 @@ class GifParser {
     const unsigned flags = byte();
     at_ += 2;  // background index and aspect ratio
     std::string_view palette = palette_of(flags);
-    if (!find_image()) fail("holds no image");
+    if (!find_image()) fail("it contains no image");
     const std::size_t left = word(), top = word();
     width_ = word(), height_ = word();
-    if (width_ == 0 || height_ == 0) fail("an image without pixels");
+    if (width_ == 0 || height_ == 0) fail("the image has no pixels");
     const unsigned image_flags = byte();
     if (const std::string_view own = palette_of(image_flags); !own.empty()) palette = own;
     canvas_width_ = std::max(screen_width, left + width_);
     const std::size_t canvas_height = std::max(screen_height, top + height_);
-    // A code of 12 bits makes 4096 pixels at the most: fewer bytes decide no memory.
+    // A 12-bit code gives at most 4096 pixels, so a small file cannot request much memory.
     check_image_size(canvas_width_, canvas_height, name_);
     if (canvas_width_ * canvas_height / kMostCodes > bytes_.size()) fail("it ends too early");
     StoredImage out;
-    // Of one byte a pixel, and coloured then.
+    // The indices first, one byte a pixel; the palette is applied afterwards.
     out.image = make_image(canvas_width_, canvas_height, 1, name_);
     std::fill(out.image.pixels.begin(), out.image.pixels.end(),
               static_cast<std::uint8_t>(transparent_.value_or(0)));
@@ -69,7 +69,7 @@ class GifParser {
     at_ += size;
     return bytes_.substr(at_ - size, size);
   }
-  // To the next image's descriptor; false at the end of the file, also at a sudden one.
+  // Moves to the next image descriptor; false at the end of the file or of a truncated one.
   bool find_image() {
     while (at_ < bytes_.size()) {
       const char kind = bytes_[at_++];
@@ -93,7 +93,7 @@ class GifParser {
     }
   }
 
-  // ---- The bits of the sub-blocks, lowest first
+  // ---- Bits of the sub-blocks, lowest first
   bool next_code(unsigned size, unsigned& code) {
     while (bits_ < size) {
       if (block_left_ == 0) {
@@ -107,7 +107,7 @@ class GifParser {
     pool_ >>= size, bits_ -= size;
     return true;
   }
-  // Where pixels go that come one after another.
+  // The rows of the frame in the order of the file (interlaced or not).
   struct Rows {
     std::uint8_t* first;
     std::size_t stride, width, height;
@@ -129,14 +129,14 @@ class GifParser {
   };
   void read_indices(std::uint8_t* first, bool interlaced) {
     const unsigned least = byte();
-    if (least < 1 || least > 8) fail("codes of an impossible size");
+    if (least < 1 || least > 8) fail("the code size is not 1 to 8");
     Rows rows{first, canvas_width_, width_, height_, interlaced};
     const unsigned clear = 1u << least, end = clear + 1;
     std::array<std::uint16_t, kMostCodes> prefix;
     std::array<std::uint8_t, kMostCodes> last, stack;
     for (unsigned k = 0; k < clear; ++k) last[k] = static_cast<std::uint8_t>(k);
     unsigned size = least + 1, known = end + 1, code = 0, before = kMostCodes;
-    std::uint8_t head = 0;  // the first index of the text of `before`
+    std::uint8_t head = 0;  // first index of the string of `before`
     while (!rows.full) {
       if (!next_code(size, code) || code == end) fail("pixels are missing");
       if (code == clear) {
@@ -145,7 +145,8 @@ class GifParser {
       }
       if (code > known || (code == known && before == kMostCodes)) fail("an unknown code");
       if (code >= clear && before == kMostCodes) fail("an unknown code");
-      // Texts are found from their ends; one that is just being made ends as it begins.
+      // A string is unwound from its end. The string that this code just defines ends with its own
+      // first index.
       std::size_t depth = 0;
       unsigned at = code;
       if (code == known) stack[depth++] = head, at = before;
@@ -161,7 +162,7 @@ class GifParser {
     }
     skip_rest();
   }
-  // Behind the last pixel: the rest of this sub-block and those that follow.
+  // After the last pixel: skips the rest of this sub-block and the following sub-blocks.
   void skip_rest() {
     at_ += block_left_;
     while (at_ < bytes_.size()) {

@@ -20,8 +20,8 @@
 namespace tenon::io {
 namespace {
 
-// A few bytes of a progressive file can ask for very many passes over the image: so many of a small
-// one, fewer of one of many pixels. Encoders make 10 to 15.
+// A few bytes of a progressive file can request very many passes over the image. The number of
+// scans is limited, and so is scans times pixels. Encoders write 10 to 15 scans.
 constexpr int kMaxScans = 200;
 constexpr std::int64_t kMaxScannedPixels = std::int64_t{1} << 31;
 
@@ -75,7 +75,7 @@ bool read_header(Decoder& d, const unsigned char* bytes, unsigned long size) {
   return true;
 }
 
-// What is decoded of the image; left and width are moved to whole blocks of the file.
+// The decoded part of the image; left and width are rounded to whole blocks of the file.
 struct Window {
   JDIMENSION left = 0, top = 0, width = 0, height = 0;
 };
@@ -109,7 +109,7 @@ bool read_pixels(Decoder& d, const Window& window, std::uint8_t* pixels) {
   return true;
 }
 
-// As Adobe's programs write them, whatever a file says of itself: 255 is no ink.
+// Adobe's programs store inverted CMYK (255: no ink). It is assumed for every CMYK file.
 Image rgb_of_inverted(Image cmyk) {
   for (std::uint8_t& ink : cmyk.pixels) ink = static_cast<std::uint8_t>(255 - ink);
   return rgb_of_cmyk(cmyk);
@@ -120,7 +120,7 @@ struct Cleanup {
   ~Cleanup() { jpeg_destroy_decompress(&d.info); }
 };
 
-// The smallest size, in eighths, that still has the pixels that are asked for.
+// The smallest scale, in eighths, that keeps the requested number of pixels.
 unsigned eighths_for(const ImagePart& part) {
   for (const unsigned eighths : {1u, 2u, 4u})
     if ((part.box.right - part.box.left) * eighths >= 8.0 * part.least_width &&
@@ -129,8 +129,8 @@ unsigned eighths_for(const ImagePart& part) {
   return 8;
 }
 
-// Where the part lies in an image that is decoded whole. Colours are smoothed across pixels, and
-// so the part comes with neighbours around it.
+// The window of the whole image that contains the part. Colours are smoothed across pixels, so the
+// window includes neighbouring pixels.
 Window window_around(const ImageBox& box, JDIMENSION width, JDIMENSION height) {
   constexpr double kNeighbours = 2;
   const auto low = [](double edge) {
@@ -170,9 +170,9 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
     throw refuse();
   const int components = d.info.num_components;
   if (components != 1 && components != 3 && components != 4)
-    throw NotSupported(
-        cat(name, ": JPEG with ", components, " colour components: convert it to RGB"));
-  // Phones write images as the sensor lies and note how they were held.
+    throw NotSupported(cat(name, ": JPEG with ", components,
+                           " colour components (1, 3 or 4 are supported): convert it to RGB"));
+  // Phones store the sensor's rows and note the rotation in EXIF.
   const int orientation = jpeg_orientation(bytes);
   const bool exchanged = orientation >= 5;
   const auto width = static_cast<int>(exchanged ? d.info.image_height : d.info.image_width),

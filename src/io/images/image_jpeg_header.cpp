@@ -1,4 +1,5 @@
-// Parses the markers of a JPEG file up to its first scan.
+// Parses the markers of a JPEG file up to its first scan, without libjpeg: recognises the files
+// that a GPU decoder decodes like libjpeg, and finds the EXIF orientation in linear time.
 #include <cstddef>
 
 #include "io/images/image.h"
@@ -17,7 +18,8 @@ unsigned word_at(std::string_view bytes, std::size_t at) {
   return byte_at(bytes, at) << 8 | byte_at(bytes, at + 1);
 }
 
-// Of Y twice or as often as of the colours, which are sampled once. A first channel named R is red.
+// True if Y is sampled once or twice per colour sample in each direction, and the colours once. If
+// the first channel is named 'R', the image is RGB, not YCbCr.
 bool plain_sampling(std::string_view frame) {
   const unsigned y = byte_at(frame, 7), across = y >> 4, down = y & 15;
   return byte_at(frame, 6) != 'R' && across >= 1 && across <= 2 && down >= 1 && down <= 2 &&
@@ -35,7 +37,7 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
   for (std::size_t at = 2; at + 4 <= size;) {
     if (byte_at(bytes, at) != 0xff) return {};
     const unsigned marker = byte_at(bytes, at + 1);
-    // Fill bytes and markers without a length, which readers might step over in another way.
+    // Fill bytes and markers without a length: decoders may treat them differently.
     if (marker < kBaseline || marker == 0xff || (marker >= kRestart && marker <= kEnd)) return {};
     const std::size_t length = word_at(bytes, at + 2);
     if (length < 2 || length > size - at - 2) return {};
@@ -43,7 +45,7 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
     if (marker == kScan)
       return found && !segment.empty() && byte_at(segment, 0) == 3 ? found : std::nullopt;
     if (marker == kExif && exif_orientation(segment) != 1) return {};
-    // Its last byte says what the channels are: 1 is Y, Cb and Cr.
+    // The segment's last byte names the colour space: 1 is YCbCr.
     if (marker == kAdobe && segment.starts_with("Adobe") &&
         (segment.size() < 12 || byte_at(segment, 11) != 1))
       return {};
@@ -58,7 +60,7 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
                static_cast<int>(byte_at(segment, 7) & 15)};
     } else if ((marker < kRestart && marker != kHuffman) ||
                (marker > kScan && marker < 0xe0 && marker != kTables && marker != kEvery)) {
-      return {};  // progressive, lossless, arithmetic, of several images or of unknown height
+      return {};  // progressive, lossless, arithmetic, several images or unknown height
     }
     at += 2 + length;
   }
@@ -67,7 +69,7 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
 
 int jpeg_orientation(std::string_view bytes) noexcept {
   for (std::size_t at = 2;;) {
-    // As libjpeg: what is no marker is skipped, and so are fill bytes before one.
+    // Like libjpeg: skips bytes that are not a marker, and fill bytes before a marker.
     at = bytes.find('\xff', at);
     while (at < bytes.size() && byte_at(bytes, at) == 0xff) ++at;
     if (at >= bytes.size()) return 1;

@@ -20,7 +20,7 @@
 namespace tenon::io {
 namespace {
 
-// What is read, and how it ended.
+// The input, and the message of a failure.
 struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -54,20 +54,19 @@ void read_png_bytes(png_structp png, png_bytep out, std::size_t size) {
   reader.rest.remove_prefix(size);
 }
 
-// Sizes and the kind of pixels that are asked for: 8 bits, grey or RGB, with alpha where the file
-// has any.
+// Reads the sizes and requests 8-bit grey or RGB pixels, with alpha if the file has it.
 bool read_png_header(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_structp png = reader.png;
   png_set_read_fn(png, &reader, read_png_bytes);
-  // Chunks that decide no pixel, some of them compressed, are passed over.
+  // Skips chunks that do not affect pixels; some of them would be decompressed.
   constexpr png_byte kIgnored[] =
       "iCCP\0sPLT\0hIST\0pCAL\0sCAL\0tEXt\0zTXt\0iTXt\0gAMA\0cHRM\0sRGB\0eXIf";
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, kIgnored, sizeof kIgnored / 5);
   png_set_benign_errors(png, 1);
   png_read_info(png, reader.info);
-  png_set_expand(png);    // palettes, few bits, and a transparent colour as alpha
-  png_set_strip_16(png);  // to the upper 8 bits
+  png_set_expand(png);    // palettes and 1 to 4 bits to 8; a transparent colour to alpha
+  png_set_strip_16(png);  // keeps the upper 8 bits
   png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
   return true;
@@ -84,7 +83,7 @@ bool read_png_pixels(PngReader& reader, std::uint8_t* pixels) {
   return true;
 }
 
-// Calls use(type, content) for each chunk of a file whose signature is there.
+// Calls use(type, content) for each chunk. The caller has checked the signature.
 template <class Use>
 void each_png_chunk(std::string_view bytes, const Use& use) {
   constexpr std::size_t kSignature = 8, kFrame = 12;
@@ -109,7 +108,7 @@ StoredImage parse_png(std::string_view bytes, const std::string& name) {
   const std::uint64_t width = png_get_image_width(reader.png, reader.info),
                       height = png_get_image_height(reader.png, reader.info);
   check_image_size(width, height, name);
-  // Of pixels that have a bit at least: fewer bytes decide no memory.
+  // A pixel takes at least one bit, so a small file cannot request much memory.
   if (width * height / 8 > most_unpacked(bytes.size()))
     throw FormatError(cat(name, ": damaged PNG (ends too early): save it again"));
   StoredImage out;
@@ -117,7 +116,7 @@ StoredImage parse_png(std::string_view bytes, const std::string& name) {
   if (!read_png_pixels(reader, out.image.pixels.data())) throw refuse();
   each_png_chunk(bytes, [&](std::string_view type, std::string_view content) {
     if (type == "eXIf") out.orientation = exif_block_orientation(content);
-    // An animation's first image is the one that readers of still images see.
+    // Of an animation only the default image is read.
     if (type == "acTL" && content.size() >= 4 && read_big<std::uint32_t>(content.data()) > 1)
       out.losses |= kFirstImageOnly;
     if (type == "IHDR" && content.size() > 8 && content[8] == 16) out.losses |= kLowBitsDropped;
@@ -132,8 +131,9 @@ std::string encode_png(const Image& image) {
                                                     static_cast<std::size_t>(image.height) *
                                                     static_cast<std::size_t>(image.channels);
   if (!sizes_fit)
-    throw ValueError(cat("save_png: ", image.pixels.size(), " bytes are no image of ", image.width,
-                         " x ", image.height, " with ", image.channels, " channels (1 or 3)"));
+    throw ValueError(cat("save_png: ", image.pixels.size(), " bytes do not match an image of ",
+                         image.width, " x ", image.height, " with ", image.channels,
+                         " channels (1 or 3)"));
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
   png.width = static_cast<png_uint_32>(image.width);
@@ -145,7 +145,7 @@ std::string encode_png(const Image& image) {
       png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr);
   const std::string problem = png.message;
   png_image_free(&png);
-  if (written == 0) throw IoError(cat("save_png: libpng refused: ", problem));
+  if (written == 0) throw IoError(cat("save_png: libpng failed: ", problem));
   bytes.resize(size);
   return bytes;
 }

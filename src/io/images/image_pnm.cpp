@@ -1,4 +1,5 @@
-// PBM, PGM and PPM, as text (P1, P2, P3) or bytes (P4, P5, P6), up to 16 bits a sample.
+// PBM, PGM and PPM, as text (P1, P2, P3) or bytes (P4, P5, P6), up to 16 bits a sample. Samples are
+// scaled to 8 bits and rounded as in Pillow.
 #include <tenon/error.h>
 #include <cmath>
 
@@ -15,8 +16,8 @@ class PnmParser {
   StoredImage parse() {
     const char kind = bytes_[1];
     if (kind == '7')
-      throw NotSupported(
-          cat(name_, ": P7 images are not read: convert it to PGM (P5), PPM (P6) or PNG"));
+      throw NotSupported(cat(
+          name_, ": P7 (PAM) images are not supported: convert it to PGM (P5), PPM (P6) or PNG"));
     at_ = 2;
     const std::uint64_t width = number("width", 1u << 30), height = number("height", 1u << 30);
     if (kind == '1' || kind == '4') return {bits(width, height, kind == '1')};
@@ -31,8 +32,8 @@ class PnmParser {
   }
 
  private:
-  // The samples must be there before room is made for them: a text sample takes two bytes at least,
-  // but for the last.
+  // Checks that the samples are present before memory is allocated. A text sample takes at least
+  // two bytes, except the last.
   void check_length(std::uint64_t width, std::uint64_t height, int channels, bool text) {
     const std::uint64_t item = text || max_ > 255 ? 2 : 1;
     const std::uint64_t available = bytes_.size() - at_ + (text ? 1 : 0);
@@ -41,7 +42,7 @@ class PnmParser {
       fail(cat("the header says ", width, " x ", height, " pixels, but only ", bytes_.size() - at_,
                " bytes follow: truncated?"));
   }
-  // Of one bit a pixel, which is black where it is set; rows of bytes are filled up to whole ones.
+  // One bit a pixel; 1 is black. In binary files each row is padded to whole bytes.
   Image bits(std::uint64_t width, std::uint64_t height, bool text) {
     const std::uint64_t row = text ? width : (width + 7) / 8;
     if (row > 0 && height > (bytes_.size() - at_) / row) fail("the pixels are truncated");
@@ -87,7 +88,7 @@ class PnmParser {
   }
   std::uint8_t scale(std::uint64_t sample) {
     if (sample > max_) fail(cat("a sample is ", sample, ", more than the largest value ", max_));
-    // As Pillow rounds: halves to the even level.
+    // Rounds halves to even, as in Pillow.
     return static_cast<std::uint8_t>(
         std::nearbyint(static_cast<double>(sample) / static_cast<double>(max_) * 255));
   }

@@ -81,20 +81,20 @@ struct FreeTiffOptions {
 }  // namespace
 
 std::string tiff_version() {
-  const std::string all = TIFFGetVersion();  // "LIBTIFF, Version 4.5.0" and a line of rights
+  const std::string all = TIFFGetVersion();  // "LIBTIFF, Version 4.5.0" and a copyright line
   const std::string line = all.substr(0, all.find('\n'));
   return cat("libtiff ", line.substr(line.rfind(' ') + 1));
 }
 
 namespace {
 
-// What a directory says of its image.
+// The tags of an image's directory.
 struct TiffLayout {
   std::uint32_t width = 0, height = 0, tile_width = 0, tile_height = 0;
   std::uint16_t bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, planes = PLANARCONFIG_CONTIG,
                 photometric = PHOTOMETRIC_MINISBLACK, orientation = ORIENTATION_TOPLEFT,
                 ink_set = INKSET_CMYK;
-  std::uint16_t extra = EXTRASAMPLE_UNSPECIFIED;  // what the first sample behind the colours is
+  std::uint16_t extra = EXTRASAMPLE_UNSPECIFIED;  // meaning of the first sample after the colours
   bool has_extra = false, tiled = false;
 
   bool is_float() const { return format == SAMPLEFORMAT_IEEEFP; }
@@ -102,13 +102,14 @@ struct TiffLayout {
     if (photometric == PHOTOMETRIC_RGB) return 3;
     return photometric == PHOTOMETRIC_SEPARATED ? 4 : 1;
   }
-  // As Pillow: a fourth sample of RGB that nothing is said of is alpha too.
+  // As in Pillow: an unspecified fourth sample of RGB is alpha, too.
   bool has_alpha() const {
     if (samples <= colours() || colours() == 4) return false;
     if (has_extra) return extra != EXTRASAMPLE_UNSPECIFIED;
     return photometric == PHOTOMETRIC_RGB && samples == 4;
   }
-  // Whether samples are levels, indices or inks that are read here; libtiff converts the others.
+  // Whether the samples are grey, RGB, palette or CMYK values that this file reads. libtiff
+  // converts the others.
   bool is_plain() const {
     const bool inks = photometric == PHOTOMETRIC_SEPARATED && ink_set == INKSET_CMYK;
     const bool known = photometric == PHOTOMETRIC_MINISWHITE || inks ||
@@ -145,7 +146,7 @@ TiffLayout layout_of(TIFF* tiff) {
   return l;
 }
 
-// The k-th sample of a row, as a level or an index. Those of 16 bits lose their lower 8.
+// The k-th sample of a row, as a level or an index. 16-bit samples lose their lower 8 bits.
 std::uint8_t sample_at(const std::uint8_t* row, std::size_t k, unsigned bits, bool scale) {
   if (bits == 8) return row[k];
   if (bits == 16) {
@@ -169,7 +170,7 @@ bool each_tiff_row(TIFF* tiff, const TiffLayout& l, const std::string& name, con
       (std::uint64_t{l.width} * (apart ? 1 : l.samples) * l.bits + 7) / 8;
   const auto buffer_bytes = static_cast<std::uint64_t>(
       std::max<tmsize_t>(l.tiled ? TIFFTileSize(tiff) : TIFFScanlineSize(tiff), 0));
-  // A tile may be larger than its image, but a small file does not decide how much memory it takes.
+  // A tile may be larger than the image, but a small file must not request much memory.
   if (buffer_bytes > row_bytes * l.height + kMostBeyondImage ||
       (!l.tiled && buffer_bytes < row_bytes))
     throw FormatError(cat(name, ": damaged TIFF (tiles of ", buffer_bytes,
@@ -196,7 +197,7 @@ bool each_tiff_row(TIFF* tiff, const TiffLayout& l, const std::string& name, con
   return true;
 }
 
-// Samples of whole numbers as bytes: colours or the index, and alpha.
+// Integer samples as bytes: colours or the palette index, and alpha.
 bool read_tiff_levels(TIFF* tiff, const TiffLayout& l, const std::string& name, Image& image) {
   const bool index = l.photometric == PHOTOMETRIC_PALETTE,
              apart = l.planes == PLANARCONFIG_SEPARATE;
@@ -220,7 +221,7 @@ bool read_tiff_levels(TIFF* tiff, const TiffLayout& l, const std::string& name, 
                        });
 }
 
-// Levels of 32 bits: 0 to 1, or where one is above 1, 0 to 255.
+// 32-bit float levels: in [0, 1], or in [0, 255] if any level is above 1.
 bool read_tiff_floats(TIFF* tiff, const TiffLayout& l, const std::string& name, Image& image) {
   const bool apart = l.planes == PLANARCONFIG_SEPARATE;
   const auto channels = static_cast<std::size_t>(image.channels);
@@ -253,13 +254,13 @@ bool read_tiff_floats(TIFF* tiff, const TiffLayout& l, const std::string& name, 
   return true;
 }
 
-// Indices, and alpha where it is there, as colours.
+// Palette indices to colours; alpha is kept.
 Image tiff_colours(TIFF* tiff, const Image& indices, unsigned bits, const std::string& name) {
   const std::uint16_t* maps[3] = {};
   if (TIFFGetField(tiff, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) == 0)
-    throw FormatError(cat(name, ": damaged TIFF (it has no palette): save it again"));
+    throw FormatError(cat(name, ": damaged TIFF (the palette is missing): save it again"));
   const std::size_t entries = std::size_t{1} << bits;
-  // Some programs write maps of 8 bits in place of 16.
+  // Some programs write palettes of 8 bits instead of 16.
   bool wide = false;
   for (const auto* map : maps)
     wide = wide || std::any_of(map, map + entries, [](std::uint16_t v) { return v > 255; });
@@ -277,7 +278,7 @@ Image tiff_colours(TIFF* tiff, const Image& indices, unsigned bits, const std::s
   return out;
 }
 
-// From colours that were multiplied by their opacity, as Pillow does.
+// Converts premultiplied alpha to straight alpha, as in Pillow.
 void divide_by_alpha(Image& image) {
   const auto channels = static_cast<std::size_t>(image.channels);
   for (std::size_t i = 0; i < image.pixels.size(); i += channels) {
@@ -288,7 +289,7 @@ void divide_by_alpha(Image& image) {
   }
 }
 
-// By libtiff's own conversion: YCbCr, Lab, and other rare kinds.
+// Reads YCbCr, Lab and rarer kinds with libtiff's own conversion.
 bool read_tiff_converted(TIFF* tiff, const TiffLayout& l, const std::string& name, Image& out) {
   out = make_image(l.width, l.height, 4, name);
   std::vector<std::uint32_t> raster(std::size_t{l.width} * l.height);
@@ -305,7 +306,7 @@ bool read_tiff_converted(TIFF* tiff, const TiffLayout& l, const std::string& nam
   return true;
 }
 
-// Whether another page follows; smaller versions of the same image and masks are none.
+// Whether another page follows. Reduced versions of the image and masks are not pages.
 bool has_more_pages(TIFF* tiff) {
   constexpr int kMostLookedAt = 16;
   for (int k = 0; k < kMostLookedAt && TIFFReadDirectory(tiff) == 1; ++k) {
@@ -316,7 +317,7 @@ bool has_more_pages(TIFF* tiff) {
   return false;
 }
 
-// `size` is the file's.
+// `size`: bytes of the file.
 bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const std::string& name,
                       StoredImage& out) {
   Image& image = out.image;
@@ -379,8 +380,9 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
 std::string tiff_version() { return ""; }
 
 StoredImage parse_tiff(std::string_view /*bytes*/, const std::string& name) {
-  throw NotSupported(
-      cat(name, ": this build reads no TIFF: build it where libtiff-dev is, or convert it to PNG"));
+  throw NotSupported(cat(name,
+                         ": this build cannot read TIFF: install libtiff-dev and build again, or "
+                         "convert the image to PNG"));
 }
 
 #endif

@@ -30,7 +30,7 @@ std::uint32_t low_24(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// What the chunks say beside the pixels.
+// The chunks other than the pixels.
 struct WebpChunks {
   std::string_view canvas, frame, exif;  // contents of VP8X, of the first ANMF, and of EXIF
   int frames = 0;
@@ -41,7 +41,8 @@ WebpChunks webp_chunks(std::string_view bytes) {
   for (std::size_t at = 12; at < bytes.size() && bytes.size() - at >= 8;) {
     const std::string_view type = bytes.substr(at, 4);
     const std::size_t said = read_little<std::uint32_t>(bytes.data() + at + 4);
-    const std::string_view content = bytes.substr(at + 8, said);  // what there is of it
+    const std::string_view content =
+        bytes.substr(at + 8, said);  // shorter if the file is truncated
     if (type == "VP8X" && content.size() >= 10) out.canvas = content;
     if (type == "EXIF") out.exif = content;
     if (type == "ANMF" && content.size() > 16 && out.frames++ == 0) out.frame = content;
@@ -71,7 +72,7 @@ WebPBitstreamFeatures features_of(std::string_view bytes, const std::string& nam
   return features;
 }
 
-// An animation's canvas with its first frame upon it, transparent beside it.
+// The canvas of an animation with its first frame; transparent outside the frame.
 Image first_frame(const WebpChunks& chunks, const std::string& name) {
   constexpr std::size_t kFrameHeader = 16;
   if (chunks.canvas.empty() || chunks.frame.empty())
@@ -115,8 +116,9 @@ StoredImage parse_webp(std::string_view bytes, const std::string& name) {
 std::string webp_version() { return ""; }
 
 StoredImage parse_webp(std::string_view /*bytes*/, const std::string& name) {
-  throw NotSupported(
-      cat(name, ": this build reads no WebP: build it where libwebp-dev is, or convert it to PNG"));
+  throw NotSupported(cat(name,
+                         ": this build cannot read WebP: install libwebp-dev and build again, or "
+                         "convert the image to PNG"));
 }
 
 #endif

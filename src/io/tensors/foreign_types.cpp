@@ -24,10 +24,10 @@ std::string upcast(std::string_view bytes) {
   return out;
 }
 
-// A sign, bits of exponent and bits of fraction, as IEEE 754 has them.
+// An IEEE 754 style format: one sign bit, exponent bits, fraction bits.
 struct SmallFloat {
   int exponent_bits, bias;
-  bool infinities;     // the largest exponent is infinities and NaN; else all ones alone are NaN
+  bool infinities;     // largest exponent: infinities and NaN; if false, only all ones is NaN
   bool unsigned_zero;  // "fnuz": 0x80 is the only NaN
 };
 

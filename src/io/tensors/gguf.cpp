@@ -20,16 +20,16 @@ static_assert(std::endian::native == std::endian::little,
               "GGUF holds little-endian values; add swaps for this machine");
 
 constexpr std::string_view kGgufMagic = "GGUF";
-constexpr int kGgufBlock = 32;    // weights that share a scale
-constexpr int kDeepestArray = 4;  // arrays inside each other
+constexpr int kGgufBlock = 32;    // weights per scale
+constexpr int kDeepestArray = 4;  // nesting of arrays
 constexpr std::uint64_t kMostAlignment = 1 << 16;
 constexpr std::size_t kScale = sizeof(std::uint16_t);
 
 struct GgufType {
   std::uint32_t number;
   const char* name;
-  DType dtype;        // as it is read
-  std::size_t bytes;  // of one element, or of a block
+  DType dtype;        // type after reading
+  std::size_t bytes;  // bytes of one element or block
   bool in_blocks = false;
 };
 constexpr GgufType kGgufTypes[] = {
@@ -43,7 +43,7 @@ constexpr GgufType kGgufTypes[] = {
     {28, "f64", DType::Float64, 8},
     {30, "bf16", DType::BFloat16, 2},
 };
-// Those of ggml that are not read, to name them.
+// Names of ggml types that are not supported, for messages.
 constexpr const char* kOtherTypes[] = {nullptr,   nullptr, nullptr,  "q4_1",  nullptr,   nullptr,
                                        "q5_0",    "q5_1",  nullptr,  "q8_1",  "q2_K",    "q3_K",
                                        "q4_K",    "q5_K",  "q6_K",   "q8_K",  "iq2_xxs", "iq2_xs",
@@ -78,13 +78,14 @@ class GgufReader {
   GgufReader(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
   WeightTable read() {
-    if (!is_gguf(bytes_)) throw FormatError(cat(name_, ": is no GGUF file by its first bytes"));
+    if (!is_gguf(bytes_))
+      throw FormatError(cat(name_, ": not a GGUF file: it does not start with 'GGUF'"));
     at_ = kGgufMagic.size();
     const auto version = number<std::uint32_t>("its version");
     if (version < 2 || version > 3)
       throw NotSupported(cat(name_, ": GGUF of version ", version,
                              version > 0xffff ? " (or of a big-endian machine)" : "",
-                             "; 2 and 3 are read"));
+                             "; versions 2 and 3 are supported"));
     const auto tensors = number<std::uint64_t>("its number of tensors");
     const auto values = number<std::uint64_t>("its number of values");
     constexpr std::uint64_t least_value = 8 + 4 + 1, least_tensor = 8 + 4 + 4 + 8;
@@ -130,13 +131,13 @@ class GgufReader {
     const auto type = number<std::uint32_t>("the type of a value");
     const std::string value = value_text(type, 0);
     if (key == "general.alignment") {
-      if (type != 4) damaged("has an alignment that is no 32-bit number");
+      if (type != 4) damaged("has an alignment that is not a 32-bit number");
       alignment_ = std::strtoull(value.c_str(), nullptr, 10);
     }
     table_.metadata[key] = value;
   }
 
-  // A scalar or a text as words; of an array how many there are, its elements are passed over.
+  // A scalar or string as text; for an array its length (the elements are skipped).
   std::string value_text(std::uint32_t type, int depth) {
     switch (type) {
       case 0:
@@ -170,7 +171,8 @@ class GgufReader {
     }
   }
   std::string array_text(int depth) {
-    constexpr std::size_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // at least
+    constexpr std::size_t sizes[] = {1, 1, 2,  2, 4, 4, 4,
+                                     1, 8, 12, 8, 8, 8};  // minimum bytes per value, by type
     const auto type = number<std::uint32_t>("the type of an array");
     const auto count = number<std::uint64_t>("the length of an array");
     if (type >= std::size(sizes)) damaged(cat("has an array of the unknown type ", type));
@@ -193,16 +195,16 @@ class GgufReader {
     tensor.name = text("the name of a tensor");
     const auto rank = number<std::uint32_t>("the rank of a tensor");
     if (rank > static_cast<std::uint32_t>(kMaxRank)) refuse(tensor, cat("has ", rank, " sizes"));
-    std::uint64_t sizes[kMaxRank] = {};  // as we have them: the slowest first
+    std::uint64_t sizes[kMaxRank] = {};  // in our order: slowest dimension first
     for (std::uint32_t i = 0; i < rank; ++i)
       sizes[rank - 1 - i] = number<std::uint64_t>("the sizes of a tensor");
     const GgufType& type = type_of(tensor, number<std::uint32_t>("the type of a tensor"));
-    const auto offset = number<std::uint64_t>("the place of a tensor");
+    const auto offset = number<std::uint64_t>("the offset of a tensor");
     std::uint64_t count = 0;
     if (!count_elements(std::span<const std::uint64_t>(sizes, rank), count))
-      refuse(tensor, "has an absurd shape");
+      refuse(tensor, "has a shape of more than 2^56 elements");
     if (type.in_blocks && (rank == 0 || sizes[rank - 1] % kGgufBlock != 0))
-      refuse(tensor, cat("is of ", type.name, " without rows of whole blocks"));
+      refuse(tensor, cat("is of type ", type.name, ", but its rows are not whole blocks"));
     std::int64_t out[kMaxRank] = {};
     for (std::uint32_t i = 0; i < rank; ++i) out[i] = static_cast<std::int64_t>(sizes[i]);
     tensor.shape = Shape(out, static_cast<int>(rank));
@@ -219,16 +221,17 @@ class GgufReader {
     const char* other = number < std::size(kOtherTypes) ? kOtherTypes[number] : nullptr;
     throw NotSupported(cat(name_, ": tensor '", tensor.name.substr(0, 120), "' has element type ",
                            other != nullptr ? std::string(other) : cat("number ", number),
-                           "; f32, f16, bf16, f64, i8, i32, i64, q8_0 and q4_0 are read"));
+                           "; supported: f32, f16, bf16, f64, i8, i32, i64, q8_0 and q4_0"));
   }
 
   void place(std::size_t index, std::uint64_t data) {
     const Pending& is = pending_[index];
     const StoredTensor& tensor = table_.tensors[index];
-    if (is.offset % alignment_ != 0) refuse(tensor, cat("begins at ", is.offset, ", not aligned"));
+    if (is.offset % alignment_ != 0)
+      refuse(tensor, cat("begins at ", is.offset, ", which is not aligned"));
     if (data > bytes_.size() || is.offset > bytes_.size() - data ||
         is.bytes > bytes_.size() - data - is.offset)
-      refuse(tensor, cat("ends beyond the file: it is cut short, fetch it again"));
+      refuse(tensor, cat("ends beyond the file: the file is truncated, fetch it again"));
     const std::string_view bytes = bytes_.substr(static_cast<std::size_t>(data + is.offset),
                                                  static_cast<std::size_t>(is.bytes));
     const Shape shape = tensor.shape;

@@ -35,7 +35,7 @@ IdxType idx_type(int code, const std::string& name) {
     case 0x09:
       return {DType::Int8, 1};
     case 0x0B:
-      return {DType::Int32, 2};  // int16 widens: Tenon has no 16-bit integers
+      return {DType::Int32, 2};  // int16 becomes int32: Tenon has no 16-bit integers
     case 0x0C:
       return {DType::Int32, 4};
     case 0x0D:
@@ -44,15 +44,15 @@ IdxType idx_type(int code, const std::string& name) {
       return {DType::Float64, 8};
     default:
       throw FormatError(
-          cat(name, ": IDX element type ", code, " at byte 2 is none of 8, 9, 11, 12, 13, 14"));
+          cat(name, ": IDX element type ", code, " at byte 2 is not one of 8, 9, 11, 12, 13, 14"));
   }
 }
 
-// What stands before the values.
+// The decoded header.
 struct Header {
   IdxType type;
   std::vector<std::int64_t> sizes;
-  std::uint64_t bytes = 0;  // of values
+  std::uint64_t bytes = 0;  // size of the values
 };
 
 std::string sizes_text(const std::vector<std::int64_t>& sizes) {
@@ -68,14 +68,14 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
                         " bytes follow it: the file is truncated or damaged, fetch it again"));
 }
 
-// `read` fills room with the next bytes of the file and returns how many there were.
+// Copies up to `room` next bytes of the file to `out` and returns how many it copied.
 using NextBytes = std::function<std::size_t(void* out, std::size_t room)>;
 
 Header read_header(const NextBytes& read, const std::string& name) {
   char magic[4] = {};
   const std::size_t got = read(magic, 4);
   if (std::string_view(magic, got) == "vers") {
-    // So begins a pointer, whose size is not that of the file it stands for.
+    // A Git LFS pointer is shorter than a header may be, so it is recognised first.
     char rest[96] = {};
     refuse_lfs_pointer("vers" + std::string(rest, read(rest, sizeof rest)), name);
   }
@@ -112,7 +112,7 @@ Tensor read_values(const Header& h, const NextBytes& read, const std::string& na
   char beyond = 0;
   if (got < h.bytes) sizes_disagree(h, name, cat(got));
   if (read(&beyond, 1) != 0) sizes_disagree(h, name, "more");
-  if (h.type.size == 2) {  // int16 becomes int32 in place, from the last one backwards
+  if (h.type.size == 2) {  // int16 to int32 in place, from the last element backwards
     for (std::size_t i = count; i-- > 0;) {
       const std::int32_t wide = read_big<std::int16_t>(values + 2 * i);
       std::memcpy(values + 4 * i, &wide, sizeof wide);
@@ -143,8 +143,8 @@ Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptio
         std::max<std::uint64_t>(kLeastUnpacked, kMostTimesUnpacked * bytes.size()));
     if (h.bytes > limit)
       throw FormatError(cat(name, ": its ", bytes.size(), " bytes unpack to ", h.bytes,
-                            ", more than the ", limit,
-                            " that are allowed: unpack it with gunzip if that is right"));
+                            ", more than the limit of ", limit,
+                            ": if that is right, unpack the file with gunzip"));
     if (h.bytes > most_unpacked(bytes.size())) sizes_disagree(h, name, "fewer");
     return read_values(h, read, name, options);
   }

@@ -58,8 +58,8 @@ class HeaderParser {
     if (key == "descr" && !header_.has_descr) {
       header_.has_descr = true;
       if (peek() == '[')
-        throw NotSupported(
-            cat(name_, ": holds records (a structured array): save its fields as separate arrays"));
+        throw NotSupported(cat(
+            name_, ": contains records (a structured array): save its fields as separate arrays"));
       header_.descr = quoted();
     } else if (key == "fortran_order" && !header_.has_order) {
       header_.has_order = true;
@@ -92,7 +92,7 @@ class HeaderParser {
       value = value * 10 + (text_[at_++] - '0');
     }
     if (at_ == start) fail("a size was expected");
-    if (peek() == 'L') ++at_;  // as Python 2 wrote it
+    if (peek() == 'L') ++at_;  // written by Python 2
     return value;
   }
   bool boolean() {
@@ -151,7 +151,7 @@ DType dtype_of_descr(std::string_view code, const std::string& name) {
   if (code == "V2")
     throw NotSupported(cat(
         name,
-        ": holds two-byte items without a type, perhaps bfloat16, which NumPy lacks: save it as "
+        ": contains two-byte items without a type, perhaps bfloat16, which NumPy lacks: save it as "
         "float32, or as safetensors"));
   throw NotSupported(cat(name, ": element type '", code.substr(0, 40),
                          "' is not one of bool, uint8, int8, int32, int64, float16, float32, "
@@ -184,7 +184,7 @@ const char* descr_of_dtype(DType dtype) {
       "safetensors");
 }
 
-// From column-major to row-major: walks the output in order and steps through the input by its
+// Converts column-major to row-major: writes the output in order and steps through the input by
 // strides.
 std::string transpose_order(const char* from, const Shape& shape, std::size_t item) {
   const int rank = shape.rank();
@@ -216,7 +216,7 @@ std::string_view header_text(std::string_view bytes, const std::string& name) {
     throw FormatError(cat(name, ": not a .npy file: its first bytes are not \\x93NUMPY"));
   const int major = static_cast<unsigned char>(bytes[6]);
   if (major < 1 || major > 3)
-    throw FormatError(cat(name, ": .npy version ", major, " at byte 6 is none of 1, 2, 3"));
+    throw FormatError(cat(name, ": .npy version ", major, " at byte 6 is not 1, 2 or 3"));
   const std::size_t prefix = major == 1 ? 10 : 12;
   if (bytes.size() < prefix) throw FormatError(cat(name, ": ends inside its header"));
   const std::size_t length = major == 1 ? read_little<std::uint16_t>(bytes.data() + 8)
@@ -235,7 +235,7 @@ Shape checked_shape(const NpyHeader& header, std::size_t item, std::uint64_t ava
   const bool sane = count_elements(sizes, count);
   if (!sane || count * item != available)
     throw FormatError(cat(name, ": the header's shape needs ",
-                          sane ? cat(count * item) : std::string("absurdly many"), " bytes, but ",
+                          sane ? cat(count * item) : std::string("more than 2^56"), " bytes, but ",
                           available, " follow it: the file is truncated or damaged"));
   return Shape(header.sizes, header.rank);
 }

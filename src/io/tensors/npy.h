@@ -18,8 +18,8 @@ struct NpyArray {
 };
 constexpr std::size_t kMostNpyHeader = 65'536 + 12;
 
-/// Reads the header of an array of `size` bytes, of which `start` is all, or kMostNpyHeader. `name`
-/// is for messages.
+/// Reads the header of an array file of `size` bytes. `start` has all its bytes or the first
+/// kMostNpyHeader. `name` is for messages.
 NpyArray read_npy_header(std::string_view start, std::uint64_t size, const std::string& name);
 /// Reads the array from all its bytes.
 Tensor npy_values(const NpyArray& array, std::string_view bytes);

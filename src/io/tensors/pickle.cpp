@@ -1,4 +1,6 @@
-// The virtual machine of pickles: a stack with marks, and a memo of earlier objects.
+// The virtual machine of pickles: a stack with marks, and a memo of earlier objects. It builds
+// parts (pickle.h) and calls nothing. Each item must have cost at least a byte, so a small file
+// cannot request much memory.
 #include "io/tensors/pickle.h"
 
 #include <algorithm>
@@ -16,11 +18,12 @@ namespace {
 
 using Kind = PicklePart::Kind;
 constexpr std::size_t kMostParts = std::size_t{1} << 23;
-constexpr std::size_t kMostNameText = std::size_t{1} << 20;  // letters of names beyond the pickle's
+constexpr std::size_t kMostNameText = std::size_t{1}
+                                      << 20;  // bytes of names beyond the pickle's size
 constexpr std::string_view kOrderedDict = "collections.OrderedDict",
                            kDefaultDict = "collections.defaultdict";
 
-// Python's names of the instructions.
+// Instructions, named as in Python's pickle module.
 enum class Instruction : unsigned char {
   Mark = '(',
   Stop = '.',
@@ -80,7 +83,7 @@ enum class Instruction : unsigned char {
 class PickleMachine {
  public:
   PickleMachine(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {
-    // Values that never change are there once.
+    // Constants are stored once.
     add({});
     add({Kind::Bool, 0});
     add({Kind::Bool, 1});
@@ -90,7 +93,7 @@ class PickleMachine {
   Pickle run() {
     while (step(static_cast<Instruction>(byte()))) {
     }
-    if (stack_.size() != 1 || !marks_.empty()) damaged("it ends with other than one value");
+    if (stack_.size() != 1 || !marks_.empty()) damaged("it does not end with exactly one value");
     out_.root = stack_[0];
     out_.length = at_;
     return std::move(out_);
@@ -99,7 +102,7 @@ class PickleMachine {
  private:
   static constexpr std::uint32_t kNone = 0, kFalse = 1, kTrue = 2, kEmptyTuple = 3;
 
-  // Carries one instruction out; false at the end.
+  // Executes one instruction; false at the end.
   bool step(Instruction instruction) {
     begin_ = at_ - 1;
     switch (instruction) {
@@ -252,7 +255,7 @@ class PickleMachine {
       case Instruction::StackGlobal: {
         const std::vector<std::uint32_t> parts = last(2);
         if (part(parts[0]).kind != Kind::Text || part(parts[1]).kind != Kind::Text)
-          damaged("a name is no text");
+          damaged("a name is not a string");
         return global(part(parts[0]).text, part(parts[1]).text);
       }
       case Instruction::Reduce:
@@ -261,11 +264,11 @@ class PickleMachine {
       case Instruction::NewObjEx: {
         const std::vector<std::uint32_t> parts = last(3);  // class, arguments, named arguments
         if (part(parts[1]).kind != Kind::Tuple || part(parts[2]).kind != Kind::Dict)
-          damaged("it makes an object without arguments");
+          damaged("it creates an object without arguments");
         return collect(Kind::Call, {parts[0], parts[1]});
       }
       case Instruction::Build:
-        pop();  // attributes: nothing that tensors need
+        pop();  // attributes: tensors do not need them
         top();
         return true;
       case Instruction::BinPersId:
@@ -279,10 +282,10 @@ class PickleMachine {
     const std::vector<std::uint32_t> parts = last(2);
     const Kind function = part(parts[0]).kind;
     if ((function != Kind::Name && function != Kind::Call) || part(parts[1]).kind != Kind::Tuple)
-      damaged("it calls what is no function");
+      damaged("it calls a value that is not a function");
     if (part(parts[0]).text == kDefaultDict) return collect(Kind::Dict, {});
     if (part(parts[0]).text != kOrderedDict) return collect(Kind::Call, parts);
-    // OrderedDict() or, as Python 2 wrote it, OrderedDict([[key, value], …]).
+    // OrderedDict(), or OrderedDict([[key, value], …]) as Python 2 wrote it.
     std::vector<std::uint32_t> items;
     const PicklePart& arguments = part(parts[1]);
     if (arguments.items.size() > 1) damaged("an OrderedDict has more than one argument");
@@ -300,7 +303,7 @@ class PickleMachine {
 
   bool global(std::string_view module, std::string_view name) {
     named_ += module.size() + name.size();
-    if (named_ > kMostNameText + bytes_.size()) damaged("it names the same text over and over");
+    if (named_ > kMostNameText + bytes_.size()) damaged("it repeats the same name too often");
     push({Kind::Name, 0, 0, out_.names.emplace_back(cat(module, ".", name))});
     return true;
   }
@@ -325,11 +328,11 @@ class PickleMachine {
     push({kind, 0, 0, take(size)});
     return true;
   }
-  // An honest pickle spends a byte and more on each item; only an OrderedDict made of the same list
-  // again and again gets them for nothing.
+  // A valid pickle spends at least one byte an item. Only an OrderedDict that is built from the
+  // same list many times gets items for free; such a file is an attack and refused.
   void count(const std::vector<std::uint32_t>& items) {
     items_ += items.size();
-    if (items_ > bytes_.size()) damaged("it holds the same values over and over");
+    if (items_ > bytes_.size()) damaged("it repeats the same values too often");
   }
   bool collect(Kind kind, std::vector<std::uint32_t> items) {
     count(items);
@@ -338,11 +341,11 @@ class PickleMachine {
   }
   bool extend(Kind kind, const std::vector<std::uint32_t>& items) {
     PicklePart& target = out_.parts[top()];
-    if (target.kind == Kind::Call) return true;  // what its class keeps is left out
+    if (target.kind == Kind::Call) return true;  // items of an object of another class are ignored
     if (target.kind != kind)
-      damaged(kind == Kind::Set    ? "it adds to what is no set"
-              : kind == Kind::List ? "it appends to what is no list"
-                                   : "it sets items of what is no dictionary");
+      damaged(kind == Kind::Set    ? "it adds to a value that is not a set"
+              : kind == Kind::List ? "it appends to a value that is not a list"
+                                   : "it sets items of a value that is not a dictionary");
     count(items);
     target.items.insert(target.items.end(), items.begin(), items.end());
     return true;
@@ -354,14 +357,14 @@ class PickleMachine {
   bool unknown(Instruction instruction) {
     throw NotSupported(cat(where_, ": instruction ", static_cast<int>(instruction), " at byte ",
                            begin_,
-                           " is none that state dicts need, or the file is damaged: save "
+                           " does not occur in state dicts, or the file is damaged: save "
                            "model.state_dict() with torch.save()"));
   }
 
   std::uint32_t add(PicklePart part) {
     if (out_.parts.size() == kMostParts)
       throw FormatError(
-          cat(where_, ": has more than ", kMostParts, " parts, absurdly many for a state dict"));
+          cat(where_, ": has more than ", kMostParts, " parts, more than any state dict"));
     out_.parts.push_back(std::move(part));
     return static_cast<std::uint32_t>(out_.parts.size() - 1);
   }
@@ -369,7 +372,8 @@ class PickleMachine {
   const PicklePart& part(std::uint32_t place) const { return out_.parts[place]; }
   void recall(std::uint32_t key) {
     const auto found = memory_.find(key);
-    if (found == memory_.end()) damaged(cat("it recalls ", key, ", which nothing was kept as"));
+    if (found == memory_.end())
+      damaged(cat("it reads memo entry ", key, ", which was never written"));
     stack_.push_back(found->second);
   }
 
@@ -401,7 +405,7 @@ class PickleMachine {
   }
 
   std::string_view take(std::uint64_t size) {
-    if (size > bytes_.size() - at_) damaged("it is cut short");
+    if (size > bytes_.size() - at_) damaged("it is truncated");
     const std::string_view out = bytes_.substr(at_, static_cast<std::size_t>(size));
     at_ += static_cast<std::size_t>(size);
     return out;
@@ -413,7 +417,7 @@ class PickleMachine {
   }
   std::string_view line() {
     const std::size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) damaged("it is cut short");
+    if (end == std::string_view::npos) damaged("it is truncated");
     const std::string_view out = bytes_.substr(at_, end - at_);
     at_ = end + 1;
     return out;

@@ -26,22 +26,22 @@ struct PicklePart {
     List,        ///< items
     Dict,        ///< items: key, value, key, value, …
     Name,        ///< text: module.name
-    Call,        ///< items: function, tuple of arguments; an object that is made so
+    Call,        ///< items: function, tuple of arguments; also an object built by the call
     Set,         ///< items
-    Persistent,  ///< items: what stands for data outside of the pickle
+    Persistent,  ///< items: the reference to data outside the pickle
   };
   Kind kind = Kind::None;
   std::int64_t integer = 0;
   double real = 0;
   std::string_view text{};
-  std::vector<std::uint32_t> items{};  ///< places in Pickle::parts
+  std::vector<std::uint32_t> items{};  ///< indices into Pickle::parts
 };
 
 struct Pickle {
   std::vector<PicklePart> parts;
   std::uint32_t root = 0;
-  std::size_t length = 0;         ///< bytes that it took
-  std::deque<std::string> names;  ///< texts of its Name parts
+  std::size_t length = 0;         ///< bytes of the pickle in the file
+  std::deque<std::string> names;  ///< strings of its Name parts
 
   const PicklePart& at(std::uint32_t place) const { return parts[place]; }
   /// Item `i` of a part.

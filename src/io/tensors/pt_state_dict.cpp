@@ -16,13 +16,13 @@ namespace tenon::io {
 namespace {
 
 using Kind = PicklePart::Kind;
-constexpr int kDeepest = 32;                                   // dictionaries inside each other
-constexpr std::uint64_t kMostNamed = std::uint64_t{64} << 20;  // bytes of all names, joined
+constexpr int kDeepest = 32;                                   // nesting of dictionaries
+constexpr std::uint64_t kMostNamed = std::uint64_t{64} << 20;  // bytes of all names together
 constexpr std::string_view kTorch = "torch.", kRebuild = "torch._utils._rebuild_";
 
 std::string_view shown_key(std::string_view text) { return text.substr(0, 120); }
 
-// What tells a view from others: where it begins, of what it is and how it steps.
+// The identity of a view: storage, offset, type, sizes and strides. Equal views are read once.
 std::string identity(const TorchView& view) {
   std::string out = cat(view.storage->key, " ", view.type->name, " ", view.offset);
   for (int i = 0; i < view.rank; ++i) out += cat(" ", view.sizes[i], "/", view.strides[i]);
@@ -41,13 +41,13 @@ bool makes_tensor(std::string_view function) {
              std::end(rebuilds);
 }
 
-// The name of an element type, behind "torch."; "" where the part is no name.
+// The name of an element type, after "torch."; "" if the part is not a name.
 std::string_view type_text(const PicklePart& part) {
   const std::string_view text = part.kind == Kind::Name ? part.text : std::string_view();
   return text.substr(text.starts_with(kTorch) ? kTorch.size() : 0);
 }
 
-// What stands in front of the dot; nothing for a key that is neither text nor a number.
+// The key as part of a tensor's name; nullopt if the key is neither a string nor a number.
 std::optional<std::string> key_text(const PicklePart& key) {
   if (key.kind == Kind::Text) return std::string(key.text);
   if (key.kind == Kind::Integer) return cat(key.integer);
@@ -74,7 +74,7 @@ void StateDictReader::read(WeightTable& table) {
     case Kind::Tuple:
       return walk("", pickle_.root, 0);
     default:
-      damaged("holds neither a dictionary of tensors nor a tensor");
+      damaged("is neither a dictionary of tensors nor a tensor");
   }
 }
 
@@ -83,20 +83,20 @@ void StateDictReader::walk(const std::string& prefix, std::uint32_t place, int d
   const PicklePart& part = pickle_.at(place);
   const bool keyed = part.kind == Kind::Dict;
   for (std::size_t i = 0; i < part.items.size(); i += keyed ? 2 : 1) {
-    if (++visited_ > pickle_.length) damaged("holds the same parts over and over");
+    if (++visited_ > pickle_.length) damaged("repeats the same parts too often");
     const std::optional<std::string> key =
         keyed ? key_text(pickle_.item(part, i)) : std::optional(cat(i));
     const std::string start = prefix.empty() ? "" : cat(prefix, ".");
     if (key)
       add(start + *key, part.items[i + (keyed ? 1 : 0)], depth + 1);
     else
-      leave_out(cat(start, "?"), "an entry whose key is neither text nor a number");
+      leave_out(cat(start, "?"), "an entry whose key is neither a string nor a number");
   }
 }
 
 void StateDictReader::add(const std::string& name, std::uint32_t place, int depth) {
   named_ += name.size();
-  if (named_ > kMostNamed) damaged("has names that are absurdly long");
+  if (named_ > kMostNamed) damaged("has names of more than 64 MiB");
   const PicklePart& part = pickle_.at(place);
   switch (part.kind) {
     case Kind::Dict:
@@ -126,7 +126,7 @@ void StateDictReader::add(const std::string& name, std::uint32_t place, int dept
     case Kind::Large:
       return leave_out(name, "a number of more than 64 bits");
     case Kind::Name:
-      // "torch.float16" and the like say how something was kept.
+      // "torch.float16" and similar names describe how a value was stored.
       if (!part.text.starts_with(kTorch) ||
           part.text.find('.', kTorch.size()) != std::string_view::npos)
         leave_out(name, cat("the name '", shown_key(part.text), "'"));
@@ -158,7 +158,7 @@ void StateDictReader::add_call(const std::string& name, const PicklePart& part) 
   table_->tensors.push_back(std::move(tensor));
 }
 
-// `unknown` gets the name of an element type of which nothing is known.
+// If the element type is unknown, `unknown` receives its name.
 TorchView StateDictReader::tensor_of(const std::string& name, const PicklePart& part, int depth,
                                      std::string& unknown) const {
   const std::string_view function = pickle_.item(part, 0).text;
@@ -203,10 +203,10 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
   const PicklePart& sizes = sizes_of(pickle_.item(arguments, 2));
   const PicklePart& strides = sizes_of(pickle_.item(arguments, 3));
   if (sizes.items.size() != strides.items.size())
-    refuse(name, "has other than one stride for each size");
+    refuse(name, "does not have one stride for each size");
   if (sizes.items.size() > static_cast<std::size_t>(kMaxRank))
     throw NotSupported(cat(where_, ": tensor '", shown_key(name), "' has ", sizes.items.size(),
-                           " dimensions; the most are ", kMaxRank));
+                           " dimensions; the maximum is ", kMaxRank));
   view.rank = static_cast<int>(sizes.items.size());
   for (std::size_t i = 0; i < sizes.items.size(); ++i) {
     view.sizes[i] = whole(name, pickle_.item(sizes, i));
@@ -215,7 +215,7 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
   view.offset = whole(name, pickle_.item(arguments, 1));
   std::uint64_t count = 0;
   if (!count_elements(std::span<const std::uint64_t>(view.sizes, sizes.items.size()), count))
-    refuse(name, "has an absurd shape");
+    refuse(name, "has a shape of more than 2^56 elements");
   if (count == 0) return;
   const std::uint64_t room = stretch.items * view.storage->type->item / view.type->item;
   std::uint64_t last = view.offset;
@@ -226,29 +226,29 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
   if (last >= room)
     refuse(name, cat("reaches beyond its storage '", shown_key(view.storage->key), "' of ", room,
                      " elements"));
-  view.offset += stretch.offset;  // such stretches are of the view's own type
+  view.offset += stretch.offset;  // the stretch has the view's own element type
 }
 
 std::uint64_t StateDictReader::whole(const std::string& name, const PicklePart& part) const {
   if (part.kind != Kind::Integer || part.integer < 0)
-    refuse(name, "has a size, stride or offset that is no number from 0");
+    refuse(name, "has a size, stride or offset that is not a number of at least 0");
   return static_cast<std::uint64_t>(part.integer);
 }
 
-// A tuple, or torch.Size(tuple).
+// The sizes: a tuple, or torch.Size(tuple).
 const PicklePart& StateDictReader::sizes_of(const PicklePart& part) const {
   if (part.kind != Kind::Call || pickle_.item(part, 0).text != "torch.Size") return part;
   const PicklePart& arguments = pickle_.item(part, 1);
   return arguments.items.empty() ? arguments : pickle_.item(arguments, 0);
 }
 
-// ('storage', type, key, device, elements[, (key, offset, elements)]).
+// Form: ('storage', type, key, device, elements[, (key, offset, elements)]).
 StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
   const PicklePart& id = pickle_.item(part, 0);
   const auto is = [&](std::size_t i, Kind kind) { return pickle_.item(id, i).kind == kind; };
   if (id.kind != Kind::Tuple || id.items.size() < 5 || pickle_.item(id, 0).text != "storage" ||
       !is(2, Kind::Text) || !is(4, Kind::Integer))
-    damaged("has a storage that is not described as PyTorch does");
+    damaged("has a storage that is not described as in PyTorch's files");
   const std::string key(pickle_.item(id, 2).text);
   const std::string_view named = type_text(pickle_.item(id, 1));
   const TorchType* type = torch_type(named);
@@ -264,16 +264,16 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
     if (type == nullptr) storage->unknown = named.empty() ? "no element type" : named;
   }
   if (storage->type != type || storage->items != items)
-    damaged(cat("describes storage '", shown_key(key), "' in two ways"));
+    damaged(cat("describes storage '", shown_key(key), "' twice, with different values"));
   if (id.items.size() == 5 || is(5, Kind::None)) return {storage, 0, items};
   const PicklePart& stretch = pickle_.item(id, 5);
   if (stretch.kind != Kind::Tuple || stretch.items.size() != 3 || type == nullptr ||
       type->name.empty())
-    damaged(cat("describes a part of storage '", shown_key(key), "' as PyTorch never did"));
+    damaged(cat("describes a part of storage '", shown_key(key), "' in an unknown form"));
   const std::uint64_t offset = whole(key, pickle_.item(stretch, 1));
   const std::uint64_t count = whole(key, pickle_.item(stretch, 2));
   if (offset > items || count > items - offset)
-    damaged(cat("has a part of storage '", shown_key(key), "' that lies outside of it"));
+    damaged(cat("has a part of storage '", shown_key(key), "' that is outside the storage"));
   return {storage, offset, count};
 }
 

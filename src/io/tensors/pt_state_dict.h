@@ -11,22 +11,23 @@
 
 namespace tenon::io {
 
-/// Walks what a pickle built: dictionaries and lists become prefixes of names, tensors entries of a
-/// table, numbers and texts its metadata. Objects of other classes, and tensors whose element type
-/// Tenon lacks, are named in the table's list of what is not read.
+/// Walks the parts of a pickle. Dictionaries and lists become prefixes of names, tensors become
+/// entries of the table, numbers and strings its metadata. Objects of other classes, and tensors
+/// whose element type Tenon lacks, are listed in the table's `unread`.
 class StateDictReader {
  public:
-  /// `where` begins messages. The pickle must outlive the reader; storages of it are found at once.
+  /// `where` begins messages. The pickle must outlive the reader. The constructor finds its
+  /// storages.
   StateDictReader(const Pickle& pickle, std::string where);
 
-  /// Every storage that the pickle names, whether or not a tensor uses it: to be told where its
-  /// bytes are before a tensor is read.
+  /// Every storage that the pickle names, used by a tensor or not. The caller sets where the bytes
+  /// of each are before a tensor is read.
   const TorchStorages& storages() const noexcept { return storages_; }
-  /// Adds tensors and metadata. Throws FormatError naming a tensor that is no view of its storage.
+  /// Adds tensors and metadata. Throws FormatError naming a tensor that exceeds its storage.
   void read(WeightTable& table);
 
  private:
-  /// A storage, or of files from before 0.4 a stretch of one.
+  /// A storage, or a part of one (in files from before PyTorch 0.4).
   struct Stretch {
     std::shared_ptr<TorchStorage> storage;
     std::uint64_t offset = 0, items = 0;
@@ -51,7 +52,7 @@ class StateDictReader {
   std::unordered_map<const PicklePart*, Stretch> stretches_;
   WeightTable* table_ = nullptr;
   std::uint64_t visited_ = 0, named_ = 0;
-  std::unordered_map<std::string, std::size_t> values_;  // by what tells views apart
+  std::unordered_map<std::string, std::size_t> values_;  // by identity()
 };
 
 }  // namespace tenon::io

@@ -1,4 +1,5 @@
-// Element types, and the elements of views in row-major order.
+// The table of PyTorch's element types, and reading of views: elements of a storage in row-major
+// order, whatever their strides.
 #include "io/tensors/pt_views.h"
 
 #include <algorithm>

@@ -17,27 +17,27 @@ namespace tenon::io {
 
 /// An element type by PyTorch's names.
 struct TorchType {
-  std::string_view storage;  ///< name of the storage, behind "torch."
+  std::string_view storage;  ///< name of the storage class, after "torch."
   std::string_view name;     ///< as in torch.float32; empty: the storage has no element type
-  DType dtype;               ///< that it is read as
+  DType dtype;               ///< type after reading
   std::uint64_t item;        ///< bytes in the file
   Conversion conversion = Conversion::None;
   bool readable() const { return conversion != Conversion::Unreadable; }
 };
 
-/// By "FloatStorage", "cuda.FloatStorage" or "float32"; nullptr for an unknown name.
+/// Finds a type by name: "FloatStorage", "cuda.FloatStorage" or "float32"; nullptr if unknown.
 const TorchType* torch_type(std::string_view name) noexcept;
-/// The one that a tensor is written as.
+/// The type that a tensor of this dtype is written as.
 const TorchType& torch_type(DType dtype) noexcept;
 
 struct TorchStorage {
-  const TorchType* type = nullptr;  ///< null: unknown, and no tensor of it is read
+  const TorchType* type = nullptr;  ///< null: unknown; no tensor of this storage is read
   std::uint64_t items = 0;
   std::string key;
   std::string unknown{};  ///< the element type's name where `type` is null
   bool swapped = false;   ///< The file's byte order is not the machine's.
-  /// Where the bytes are, once that is known: here, or in an entry of an archive, whose checksum is
-  /// compared when it is first read.
+  /// The bytes, once their position is known: here, or in an archive entry, whose checksum is
+  /// verified at the first read.
   std::string_view bytes;
   const ZipEntry* entry = nullptr;
   std::shared_ptr<const ZipReader> archive;
@@ -47,8 +47,8 @@ struct TorchStorage {
 };
 using TorchStorages = std::map<std::string, std::shared_ptr<TorchStorage>>;
 
-/// Elements of a storage, counted in elements of `type`. Whoever makes one has checked that all of
-/// them lie in it.
+/// Elements of a storage, counted in elements of `type`. The creator of a view has checked that all
+/// elements are inside the storage.
 struct TorchView {
   std::shared_ptr<const TorchStorage> storage;
   const TorchType* type = nullptr;
@@ -60,8 +60,8 @@ struct TorchView {
   bool contiguous() const noexcept;
 };
 
-/// The value of a view whose type is readable, converted where it has to be. Throws FormatError
-/// when the bytes are damaged.
+/// Reads a view of a readable type and converts it to a dtype of Tenon if necessary. Throws
+/// FormatError if the bytes are damaged.
 Tensor read_view(const TorchView& view);
 
 }  // namespace tenon::io

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kRoot = "archive/";
 constexpr std::uint64_t kStorageAlignment = 64;
 
-// The instructions that a dictionary of tensors takes.
+// Writes the pickle instructions that a dictionary of tensors needs.
 class PickleText {
  public:
   void raw(std::string_view bytes) { out_ += bytes; }
@@ -58,7 +58,7 @@ class PickleText {
   std::string out_;
 };
 
-// torch._utils._rebuild_tensor_v2(storage, 0, sizes, strides, False, OrderedDict()).
+// Writes torch._utils._rebuild_tensor_v2(storage, 0, sizes, strides, False, OrderedDict()).
 void put_tensor(PickleText& out, const Tensor& tensor, std::size_t storage) {
   out.global("torch._utils", "_rebuild_tensor_v2");
   out.raw("((");

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little,
 std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
                             const std::string& name) {
   if (file_size < 8 || prefix.size() < 8)
-    throw FormatError(cat(name, ": not a safetensors file: it has less than 8 bytes"));
+    throw FormatError(cat(name, ": not a safetensors file: it has fewer than 8 bytes"));
   const auto length = read_little<std::uint64_t>(prefix.data());
   if (length > kMaxSafeTensorsHeader || length > file_size - 8)
     throw FormatError(cat(name, ": the first 8 bytes say that the header has ", length,
@@ -30,13 +30,13 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
   return length;
 }
 
-// Where the file holds checksums.
+// Verifies a tensor's checksum, if the file has one.
 void require_whole(std::string_view bytes, const SafeTensorsEntry& e, const std::string& file) {
   if (e.crc.empty()) return;
   if (const std::string crc = crc_text(bytes); crc != e.crc)
     throw FormatError(cat(file, " is damaged: the checksum of tensor '", e.name, "' is ", crc,
-                          ", not ", e.crc, "; use another copy of it (or, where a program changed ",
-                          "it with intent, leave out its metadata '", kCrcKey, "')"));
+                          ", expected ", e.crc, ": use another copy of the file (or, if a program ",
+                          "changed it intentionally, remove its metadata '", kCrcKey, "')"));
 }
 
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
@@ -77,7 +77,7 @@ OpenedHeader open_header(const InputFile& file) {
 
 struct ParsedFile {
   SafeTensorsHeader header;
-  std::string_view values;  // what stands behind the header
+  std::string_view values;  // the bytes after the header
 };
 
 ParsedFile split_file(std::string_view bytes, const std::string& name) {
@@ -155,8 +155,8 @@ namespace {
 
 void save(const std::string& path, const TensorMap& tensors, const Metadata& metadata,
           bool checked) {
-  // Larger items first, as the reference writer does: every tensor is then aligned to its element
-  // type.
+  // Types with larger elements first, like the reference writer, so every tensor is aligned to its
+  // element type.
   std::vector<const TensorMap::value_type*> order;
   for (const auto& item : tensors) {
     if (!item.second.defined())

@@ -1,8 +1,8 @@
 // The safetensors format: length of the JSON header (8 bytes, little-endian), the header, then the
 // values without gaps.
 //
-// A file may hold checksums of its content, in metadata that other readers ignore; this reader
-// reports damaged content.
+// A file may contain checksums of its content, in metadata that other readers ignore. This reader
+// verifies them and reports damaged content.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct SafeTensorsEntry {
   DType dtype = DType::Float32;
   Shape shape;
   std::uint64_t begin = 0, end = 0;  ///< Bytes after the header.
-  std::string crc;                   ///< Of those bytes, as the file has it; "" where it has none.
-  /// The file's element type where it is none of Tenon's, and how values of it become `dtype`'s.
+  std::string crc;                   ///< Checksum of those bytes in the file; "": none.
+  /// The file's element type if Tenon lacks it, and how its values are converted to `dtype`.
   std::string stored{};
   Conversion conversion = Conversion::None;
 };
@@ -32,16 +32,16 @@ struct SafeTensorsHeader {
   Metadata metadata;
 };
 
-/// The metadata with the checksums: a JSON object of each tensor's name and the CRC-32 of its
-/// bytes, and as "__metadata__" that of the header's other contents.
+/// Metadata key of the checksums: a JSON object that maps each tensor's name to the CRC-32 of its
+/// bytes, and "__metadata__" to that of the header's other contents.
 inline constexpr char kCrcKey[] = "tenon.crc32";
 
 inline constexpr std::uint64_t kMaxSafeTensorsHeader =
     100'000'000;  // as in the reference implementation
 
-/// Parses the JSON and checks it: shapes that agree with the bytes of a known type, every byte of
-/// `data_bytes` covered once, and the header's own checksum where there are checksums; these go to
-/// the entries and are no metadata of the result.
+/// Parses and checks the JSON: shapes match the bytes of a known type, the tensors cover each of
+/// `data_bytes` once, and the header's own checksum is right, if there is one. The tensors'
+/// checksums go to the entries and are removed from the metadata.
 SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                            const std::string& name);
 /// Throws NotSupported for the first tensor whose element type Tenon lacks.
@@ -52,10 +52,10 @@ std::string safetensors_header(const SafeTensorsHeader& header);
 
 /// The CRC-32 of bytes, eight hexadecimal digits.
 std::string crc_text(std::string_view bytes);
-/// Adds the metadata with the checksums, those of the values being in the entries.
+/// Adds the checksum metadata. The entries already have the checksums of their values.
 void add_checksums(SafeTensorsHeader& header);
 
-/// As save_safetensors(), with checksums.
+/// Like save_safetensors(), with checksums.
 void save_checked_safetensors(const std::string& path, const TensorMap& tensors,
                               const Metadata& metadata);
 

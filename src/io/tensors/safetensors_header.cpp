@@ -1,5 +1,5 @@
-// The JSON header of safetensors. A SAX handler reads it, so nothing is built for refused parts,
-// and repeated keys are detected.
+// The JSON header of safetensors, read and written. A SAX handler reads it, so that refused parts
+// allocate nothing and repeated keys are detected.
 
 #include <zlib.h>
 
@@ -28,8 +28,8 @@ constexpr TypeName kTypeNames[] = {
     {"I32", DType::Int32},     {"I64", DType::Int64},   {"F16", DType::Float16},
     {"BF16", DType::BFloat16}, {"F32", DType::Float32}, {"F64", DType::Float64}};
 
-// Types that Tenon has no name for. Of those that are not here, the size of an element is not known
-// either.
+// Element types that Tenon lacks, with their sizes. For types outside this table the size is
+// unknown.
 struct ForeignName {
   const char *text, *name;
   DType dtype;
@@ -48,7 +48,7 @@ constexpr ForeignName kForeignNames[] = {
     {"U64", "uint64", DType::Int64, Conversion::Unreadable, 8},
     {"C64", "complex64", DType::Float32, Conversion::Unreadable, 8}};
 
-// In the place of a tensor's name.
+// Key of the metadata, in the place of a tensor's name.
 constexpr char kMetadata[] = "__metadata__";
 
 const char* type_name(DType dtype) {
@@ -57,8 +57,8 @@ const char* type_name(DType dtype) {
   throw InternalError("safetensors: an element type without a name");
 }
 
-// Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__":
-// {"key": "text"} }.
+// Accepts {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …,
+// "__metadata__": {"key": "text"}}.
 class HeaderHandler final : public JsonSax {
  public:
   HeaderHandler(SafeTensorsHeader& header, const std::string& name)
@@ -117,7 +117,7 @@ class HeaderHandler final : public JsonSax {
     return true;
   }
   bool start_array() override {
-    if (level_ != 2 || in_metadata_ || array_ || key_ == "dtype") unexpected("a list");
+    if (level_ != 2 || in_metadata_ || array_ || key_ == "dtype") unexpected("an array");
     array_ = true;
     return true;
   }
@@ -134,7 +134,7 @@ class HeaderHandler final : public JsonSax {
     return true;
   }
   bool null() override { unexpected("null"); }
-  bool boolean(bool) override { unexpected("a truth value"); }
+  bool boolean(bool) override { unexpected("true or false"); }
   bool number_integer(std::int64_t) override { unexpected("a negative number"); }
   bool number_float(double) override { unexpected("a number that is not whole"); }
   bool parse_error(std::size_t position, const char*) override {
@@ -170,7 +170,7 @@ class HeaderHandler final : public JsonSax {
     std::int64_t sizes[kMaxRank] = {};
     std::uint64_t count = 0;
     if (!count_elements(std::span<const std::uint64_t>(sizes_), count))
-      fail(cat("tensor '", shown(e.name), "' has an absurd shape"));
+      fail(cat("tensor '", shown(e.name), "' has a shape of more than 2^56 elements"));
     for (std::size_t i = 0; i < sizes_.size(); ++i) sizes[i] = static_cast<std::int64_t>(sizes_[i]);
     e.begin = offsets_[0];
     e.end = offsets_[1];
@@ -186,7 +186,7 @@ class HeaderHandler final : public JsonSax {
     return std::string_view(text).substr(0, 80);
   }
   [[noreturn]] void unexpected(const char* what) const {
-    fail(cat("holds ", what, " where none belongs",
+    fail(cat("has ", what, " where none is expected",
              key_.empty() ? "" : cat(", at '", shown(key_), "'")));
   }
   [[noreturn]] void fail(const std::string& what) const {
@@ -198,16 +198,16 @@ class HeaderHandler final : public JsonSax {
   int level_ = 0;
   bool in_metadata_ = false, array_ = false;
   unsigned fields_ = 0;
-  std::uint64_t item_ = 0;  // bytes of an element; 0: of an unknown type
+  std::uint64_t item_ = 0;  // bytes of an element; 0: unknown type
   std::string key_;
   std::unordered_set<std::string> names_;
   std::vector<std::uint64_t> sizes_, offsets_;
 };
 
-constexpr std::size_t kDigits = 8;  // of a checksum
+constexpr std::size_t kDigits = 8;  // hexadecimal digits of a checksum
 
-// Accepts {"name": "cbf43926", …}, each name once; stops at anything else. A file may name a
-// hundred thousand tensors, so no tree is built.
+// Accepts {"name": "cbf43926", …}, each name once, and stops at anything else. A file may have a
+// hundred thousand tensors, so no JSON tree is built.
 class ChecksumsHandler final : public JsonSax {
  public:
   explicit ChecksumsHandler(std::unordered_map<std::string, std::string>& sums) : sums_(sums) {}
@@ -244,7 +244,7 @@ std::string text_of(const Json& json) {
   }
 }
 
-// Of all that the header says but where values lie, which another program may choose otherwise.
+// Checksum of the header without the offsets, which another program may choose differently.
 std::string header_crc(const SafeTensorsHeader& header) {
   std::string text;
   const auto add = [&text](std::string_view part) { text.append(part).push_back('\0'); };
@@ -276,9 +276,9 @@ void take_checksums(SafeTensorsHeader& header, const std::string& file) {
   };
   const std::string wanted = sum_of(kMetadata);
   if (const std::string crc = header_crc(header); crc != wanted)
-    throw FormatError(cat(file, " is damaged: the checksum of its header is ", crc, ", not ",
-                          wanted, "; use another copy of it (or, where a program changed it with ",
-                          "intent, leave out its metadata '", kCrcKey, "')"));
+    throw FormatError(cat(file, " is damaged: the checksum of its header is ", crc, ", expected ",
+                          wanted, ": use another copy of the file (or, if a program changed it ",
+                          "intentionally, remove its metadata '", kCrcKey, "')"));
   for (SafeTensorsEntry& e : header.entries) e.crc = sum_of(e.name);
 }
 
@@ -293,7 +293,7 @@ std::string crc_text(std::string_view bytes) {
 }
 
 void add_checksums(SafeTensorsHeader& header) {
-  header.metadata.erase(kCrcKey);  // a copied file's
+  header.metadata.erase(kCrcKey);  // checksums of the file that was copied
   Json sums = Json::object();
   sums[kMetadata] = header_crc(header);
   for (const SafeTensorsEntry& e : header.entries) sums.add(e.name, e.crc);
@@ -320,8 +320,8 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
     covered = e.end;
   }
   if (covered != data_bytes)
-    throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file holds ",
-                          data_bytes, " after the header: it is truncated or damaged"));
+    throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file has ",
+                          data_bytes, " after the header: the file is truncated or damaged"));
   take_checksums(header, name);
   return header;
 }
@@ -329,10 +329,10 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 void require_readable(const SafeTensorsHeader& header, const std::string& name) {
   for (const SafeTensorsEntry& e : header.entries)
     if (e.conversion == Conversion::Unreadable)
-      throw NotSupported(cat(name, ": tensor '", e.name.substr(0, 80), "' has element type ",
-                             e.stored,
-                             ", which is none of BOOL, U8, I8, I32, I64, F16, BF16, F32, F64, nor "
-                             "one that they hold exactly: convert it before saving"));
+      throw NotSupported(
+          cat(name, ": tensor '", e.name.substr(0, 80), "' has element type ", e.stored,
+              ", which no type of Tenon (BOOL, U8, I8, I32, I64, F16, BF16, F32, F64) "
+              "represents exactly: convert it before saving"));
 }
 
 std::string safetensors_header(const SafeTensorsHeader& header) {
@@ -345,8 +345,7 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
     row["dtype"] = type_name(e.dtype);
     row["shape"] = std::vector<std::int64_t>(e.shape.begin(), e.shape.end());
     row["data_offsets"] = Json().append(e.begin).append(e.end);
-    // Without a search for an equal key, which would make many tensors quadratic: names come from a
-    // map.
+    // No search for an equal key, which would take quadratic time: the names are already unique.
     root.add(e.name, std::move(row));
   }
   std::string text = text_of(root);

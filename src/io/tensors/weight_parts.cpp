@@ -24,22 +24,22 @@ std::string_view shown_name_of_part(const std::string& text) {
   return std::string_view(text).substr(0, 120);
 }
 
-// A name of the index's own folder, no way out of it.
+// A file name without a folder, so that a file outside the index's folder cannot be named.
 bool is_plain_name(const std::string& part) {
   return !part.empty() && part != "." && part != ".." &&
          part.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
 }
 
-// For each part the tensors that the index expects in it.
+// The tensor names that the index expects in each file.
 std::map<std::string, std::vector<std::string>> parse_index(std::string_view bytes,
                                                             const std::string& name) {
   if (bytes.size() > kMostIndex)
-    throw FormatError(cat(name, ": an index of ", bytes.size(), " bytes, absurdly many"));
+    throw FormatError(cat(name, ": an index of ", bytes.size(), " bytes is too large"));
   const auto index = parse_json_or_discard(bytes);
   const auto damaged = [&](std::string_view what) {
-    return FormatError(cat(name, ": ", what, ": it is no index of weights"));
+    return FormatError(cat(name, ": ", what, ": not an index of weight files"));
   };
-  if (index.is_discarded() || !index.is_object()) throw damaged("is no JSON object");
+  if (index.is_discarded() || !index.is_object()) throw damaged("not a JSON object");
   const Json* map = index.find("weight_map");
   if (map == nullptr || !map->is_object()) throw damaged("has no object 'weight_map'");
   std::map<std::string, std::vector<std::string>> parts;
@@ -47,8 +47,10 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
     if (!part.is_string()) throw damaged(cat("'", shown_name_of_part(tensor), "' has no file"));
     const std::string& file = part.text();
     if (!is_plain_name(file))
-      throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' is said to lie in '",
-                            shown_name_of_part(file), "', which is no file beside the index"));
+      throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' is listed in '",
+                            shown_name_of_part(file),
+                            "', which must be the name of a file in the "
+                            "index's folder, without a path"));
     parts[file].push_back(tensor);
   }
   if (parts.size() > kMostPartFiles) throw damaged(cat("names ", parts.size(), " files"));
@@ -72,10 +74,10 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
     for (const std::string& tensor : expected)
       if (!found.contains(tensor))
         throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' should be in ", part,
-                              ", which does not hold it: fetch the files again"));
+                              ", which does not contain it: fetch the files again"));
     if (found.size() != expected.size())
-      throw FormatError(cat(name, ": ", part, " holds ", found.size(), " tensors where ",
-                            expected.size(), " belong: the files are of different models"));
+      throw FormatError(cat(name, ": ", part, " contains ", found.size(), " tensors, expected ",
+                            expected.size(), ": the files belong to different models"));
     const std::size_t before = table.values.size();
     for (StoredTensor& tensor : of_part.tensors) {
       tensor.value += before;

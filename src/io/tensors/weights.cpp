@@ -1,4 +1,6 @@
-// Weight files: format detection and the parts common to all formats.
+// Opens weight files of all formats: detects the format by the content, reads the table of tensors,
+// checks it, and reads values on request. A folder is resolved to the file that Hugging Face's
+// libraries would read.
 #include <tenon/weights.h>
 
 #include <algorithm>
@@ -21,10 +23,10 @@
 namespace tenon::io {
 namespace {
 
-// What tensors may take beside the file's bytes: views may repeat elements, packed ones grow.
+// Limit of memory relative to the file's size: views may repeat elements, compressed values grow.
 constexpr std::uint64_t kMostGrowth = 16, kMostBeside = std::uint64_t{16} << 20;
 
-// Of one file; an index names others.
+// Reads a single file, not an index.
 WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_npz(bytes, path)) return read_npz(bytes, path);
   if (is_zip(bytes) || is_legacy_pt(bytes)) return read_pt(bytes, path);
@@ -32,12 +34,13 @@ WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
   refuse_lfs_pointer(bytes, path);
-  throw FormatError(cat(path,
-                        ": is no file of weights by its first bytes: .safetensors and its index, "
-                        ".pt, .pth, .npz, .npy and .gguf are read"));
+  throw FormatError(
+      cat(path,
+          ": unknown format of weight file: supported are .safetensors and its index, "
+          ".pt, .pth, .npz, .npy and .gguf"));
 }
 
-// The length of a safetensors header may begin with the byte of a brace too.
+// Tells an index from safetensors, whose header length may begin with the byte '{', too.
 bool is_index(std::string_view bytes) {
   if (!bytes.starts_with('{')) return false;
   return bytes.size() < 9 || read_little<std::uint64_t>(bytes.data()) > kMaxSafeTensorsHeader;
@@ -47,7 +50,7 @@ WeightTable read_table(std::string_view bytes, const std::string& path) {
   return is_index(bytes) ? read_weight_parts(bytes, path, read_single) : read_single(bytes, path);
 }
 
-// Of a folder the file that Hugging Face's libraries would read; of a file itself.
+// For a folder: the file that Hugging Face's libraries would read. For a file: the file.
 std::string file_of_weights(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
@@ -59,10 +62,10 @@ std::string file_of_weights(const std::string& path) {
     if (is_there(folder + name)) return folder + name;
     all += cat(all.empty() ? "" : ", ", name);
   }
-  throw FormatError(cat(path, ": the folder holds no weights: it has none of ", all));
+  throw FormatError(cat(path, ": the folder contains no weights: expected one of ", all));
 }
 
-// One note for each type that was converted, and one for what is not read.
+// One note for each converted type, and one for all entries that are not read.
 Notes notes_of(const WeightTable& table, const std::string& path) {
   std::map<std::string, std::pair<std::int64_t, const StoredTensor*>> kinds;
   for (const StoredTensor& tensor : table.tensors) {
@@ -72,8 +75,8 @@ Notes notes_of(const WeightTable& table, const std::string& path) {
   }
   Notes notes;
   for (const auto& [stored, kind] : kinds)
-    notes.push_back({cat(kind.first, " of ", stored, " read as ", kind.second->dtype, ", as '",
-                         kind.second->name.substr(0, 120), "'"),
+    notes.push_back({cat(kind.first, " of ", stored, " read as ", kind.second->dtype,
+                         ", for instance '", kind.second->name.substr(0, 120), "'"),
                      kind.first, path});
   if (!table.unread.empty()) {
     const Unread& first = table.unread.front();
@@ -100,7 +103,7 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
   for (const StoredTensor& tensor : table.tensors) {
     if (!names.insert(tensor.name).second)
       throw FormatError(cat(name, ": two tensors are named '", tensor.name.substr(0, 120),
-                            "': give them others"));
+                            "': rename one of them"));
     if (counted[tensor.value]) continue;
     counted[tensor.value] = true;
     const auto items = static_cast<std::uint64_t>(tensor.shape.numel());
@@ -108,7 +111,8 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
     if (items > (most - total) / item)
       throw FormatError(cat(name, ": tensor '", tensor.name.substr(0, 120), "' of shape ",
                             tensor.shape, " and those before it take more than ", most,
-                            " bytes, absurdly much for a file of ", file_bytes));
+                            " bytes, too much for a file of ", file_bytes,
+                            " bytes: the file is damaged"));
     total += items * item;
   }
 }
@@ -142,12 +146,12 @@ const Notes& WeightFile::notes() const noexcept { return opened_->notes; }
 Tensor WeightFile::read(std::size_t index) const {
   if (index >= tensors().size())
     throw ValueError(cat("WeightFile::read: ", path(), " has ", tensors().size(),
-                         " tensors; there is none of number ", index));
+                         " tensors; index ", index, " is out of range"));
   try {
     Tensor value = opened_->table.values[tensors()[index].value]();
     opened_->file.require_whole();
     return value;
-  } catch (const FormatError&) {  // of zeros where the file has lost its values
+  } catch (const FormatError&) {  // the file was truncated: report that instead
     opened_->file.require_whole();
     throw;
   }
@@ -174,9 +178,8 @@ void save_weights(const std::string& path, const TensorMap& tensors, const Metad
   if (path.ends_with(".safetensors")) return save_safetensors(path, tensors, metadata);
   if (ends_with_any(path, {".pt", ".pth", ".bin"})) return write_pt(path, tensors);
   if (path.ends_with(".npz")) return write_npz(path, tensors);
-  throw ValueError(
-      cat("save_weights: ", path,
-          ": the ending names no format: write .safetensors, .pt, .pth, .bin or .npz"));
+  throw ValueError(cat("save_weights: ", path,
+                       ": unknown file name extension: use .safetensors, .pt, .pth, .bin or .npz"));
 }
 
 }  // namespace tenon::io

@@ -1,4 +1,6 @@
-// Reads one row at a time, so memory holds the file's bytes and one row only.
+// Reads the rows of a delimited text one after another. Fields are views into the file's bytes,
+// except quoted fields with doubled quotes, which are copied. Memory holds the file's bytes and
+// one row.
 #include "io/text/csv.h"
 
 #include <algorithm>
@@ -53,7 +55,7 @@ bool CsvReader::is_comment() const {
   return fields_in(rest_.substr(0, line_size()), format_.separator, format_.quotes) != row_fields_;
 }
 
-// Empty, or nothing but spaces.
+// True for an empty line and for a line of spaces.
 bool CsvReader::is_blank_line() const {
   const std::size_t at = rest_.find_first_not_of(format_.separator == '\t' ? " " : " \t");
   return at == std::string_view::npos || rest_[at] == '\n' || rest_[at] == '\r';
@@ -123,9 +125,10 @@ std::string_view CsvReader::quoted_field() {
   const bool spaced = format_.separator == ' ' && !rest_.empty() && is_csv_space(rest_.front());
   while (rest_.starts_with(' ')) rest_.remove_prefix(1);
   if (!at_line_end() && rest_.front() != format_.separator && !spaced)
-    throw FormatError(cat(name_, ": line ", line_,
-                          ": text follows a closing quote: double quotes inside a quoted field, or "
-                          "say that quotes are text (quotes=no)"));
+    throw FormatError(
+        cat(name_, ": line ", line_,
+            ": text follows a closing quote: write a quote inside a quoted field twice, "
+            "or read quotes as ordinary text with quotes=no"));
   return doubled ? unescaped(field) : field;
 }
 
@@ -134,7 +137,7 @@ void CsvReader::read_row(std::vector<std::string_view>& fields) {
     if (fields.size() >= kMaxFields)
       throw FormatError(
           cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
-    // Spaces before a quote are none of the field.
+    // Spaces before an opening quote do not belong to the field.
     std::size_t quote = 0;
     if (format_.quotes)
       while (quote < rest_.size() && rest_[quote] == ' ') ++quote;

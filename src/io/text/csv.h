@@ -15,17 +15,17 @@ namespace tenon::io {
 /// Format of the rows of a file.
 struct CsvFormat {
   char separator = 0;  ///< ' ': runs of spaces and tabs; 0: detected from the first rows
-  /// Rows that begin with it are skipped. 0: those that begin with '#' and have another number of
-  /// fields than the first row that does not.
+  /// Rows that begin with this character are skipped. 0: skips rows that begin with '#' if their
+  /// number of fields differs from that of the first row without a '#'.
   char comment = 0;
   bool comments = true;  ///< false: no row is skipped
   bool quotes = true;    ///< false: quotes are ordinary characters
-  char decimal = '.';    ///< decimal sign of numbers; never detected as the separator
+  char decimal = '.';    ///< decimal point of numbers; never detected as the separator
 };
 
 /// Skipped lines.
 struct SkippedLines {
-  std::int64_t count = 0, first = 0;  ///< line of the first, from 1
+  std::int64_t count = 0, first = 0;  ///< `first`: line number, from 1
   void add(std::int64_t line) {
     if (count++ == 0) first = line;
   }
@@ -66,11 +66,10 @@ class CsvReader {
   std::string_view rest_;
   std::string name_;
   CsvFormat format_;
-  std::size_t row_fields_ = 0;  // of the first row that does not begin with '#'
+  std::size_t row_fields_ = 0;  // fields of the first row without a leading '#'
   std::int64_t line_ = 1, row_line_ = 0;
   SkippedLines comments_, blank_;
-  std::deque<std::string>
-      unescaped_;  // owns fields whose quotes had to be undone; never moves them
+  std::deque<std::string> unescaped_;  // fields after unescaping; a deque, so views stay valid
   std::size_t unescaped_count_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// A separator occurs equally often in every row. If several characters do, commas that are always
-// between digits are decimal commas.
+// Detects the separator: the character that occurs equally often in every row. If several
+// characters do, the most frequent one wins. Commas that always are between digits are decimal
+// commas and lose against any other separator.
 #include "io/text/csv_layout.h"
 
 #include <algorithm>
@@ -11,27 +12,27 @@
 namespace tenon::io {
 namespace {
 
-// The prefix and the number of rows that are looked at.
+// Limits of the part of the file that is examined.
 constexpr std::size_t kHeadBytes = 1u << 20, kHeadRows = 64;
 constexpr std::string_view kSeparators = "\t;|,";
 constexpr std::size_t kComma = 3;
 
 struct RowCounts {
-  std::array<std::size_t, 4> separators{};  // as in kSeparators, outside quotes
+  std::array<std::size_t, 4> separators{};  // count of each of kSeparators outside quotes
   std::size_t words = 0;                    // fields between spaces
-  bool digits = false;                      // one of them begins with a digit
-  bool comma_in_text = false;               // a comma that does not stand between digits
+  bool digits = false;                      // a field begins with a digit
+  bool comma_in_text = false;               // a comma is not between two digits
   std::string_view text;
 };
 
-// A quote within a word is none that opens a field.
+// A quote opens a field only after a separator, a space or a line end, not within a word.
 bool may_open(char before) {
   return !is_digit(before) && !(before >= 'a' && before <= 'z') &&
          !(before >= 'A' && before <= 'Z');
 }
 bool is_end(char c) { return c == '\n' || c == '\r'; }
 
-// The row that begins at `at`, which is moved behind it.
+// Counts the row that begins at `at` and moves `at` past it.
 RowCounts count_row(std::string_view text, std::size_t& at, bool quotes) {
   RowCounts out;
   const std::size_t from = at;
@@ -67,7 +68,7 @@ std::vector<RowCounts> count_head(std::string_view text, const CsvFormat& format
       continue;
     }
     const RowCounts row = count_row(text, at, format.quotes);
-    if (cut && at == text.size() && !rows.empty()) break;  // half of a row
+    if (cut && at == text.size() && !rows.empty()) break;  // the row is incomplete
     if (row.words == 0) continue;
     const bool comment = format.comments && row.text.front() == mark;
     if (!comment) rows.push_back(row);
@@ -76,7 +77,7 @@ std::vector<RowCounts> count_head(std::string_view text, const CsvFormat& format
   return rows.empty() && format.comment == 0 ? comments : rows;
 }
 
-// Every row has as many of them as the first one, and that is not none.
+// True if separator k occurs equally often in all rows, at least once.
 bool is_regular(const std::vector<RowCounts>& rows, std::size_t k) {
   return std::all_of(rows.begin(), rows.end(), [&](const RowCounts& row) {
     return row.separators[k] > 0 && row.separators[k] == rows[0].separators[k];
@@ -105,7 +106,8 @@ char separator_of(const std::vector<RowCounts>& rows, char decimal) {
   }
   if (best < kSeparators.size()) return kSeparators[best];
   if (is_spaced(rows)) return ' ';
-  // Rows that differ: what the first one has most; the reader refuses a row of another length.
+  // No separator is regular: take the most frequent one of the first row. The reader then reports
+  // the row whose number of fields differs.
   best = kComma;
   for (std::size_t k = 0; k < kComma; ++k)
     if (first[k] > (best == kComma && no_comma ? 0 : first[best])) best = k;
@@ -143,7 +145,7 @@ CsvLayout csv_layout(std::string_view text, const CsvFormat& format) {
   }
   if (out.separator == 0) out.separator = separator_of(rows, format.decimal);
   out.fields = fields_in(rows[0].text, out.separator, format.quotes);
-  // Where every row begins with '#', these are rows, unless nothing divides them.
+  // If all rows begin with '#', the rows are data if they have two fields or more, else comments.
   if (rows[0].text.front() == '#' && out.fields < 2 && format.comments) out.fields = 0;
   return out;
 }

@@ -15,7 +15,7 @@ char separator_line(std::string_view text) noexcept;
 
 struct CsvLayout {
   char separator = ',';
-  std::size_t fields = 0;  ///< of the first row that does not begin with '#'; 0: there is none
+  std::size_t fields = 0;  ///< of the first row without a leading '#'; 0: no such row
 };
 
 /// Detects the layout from the first rows. Values that `format` sets are kept.

@@ -1,4 +1,5 @@
-// One pass over the bytes; UTF-8 without a byte order mark is returned without a copy.
+// Detects the encoding of a text (byte order mark, then UTF-8, then a fallback) and converts it to
+// UTF-8 in one pass. UTF-8 without a byte order mark is returned without a copy.
 #include "io/text/encoding.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ unsigned unsigned_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// Bytes of the character that begins there; 0 where none does. Overlong forms, surrogates and what
-// is beyond U+10FFFF are none.
+// Length in bytes of the UTF-8 character at `at`; 0 if it is invalid. Overlong forms, surrogates
+// and code points above U+10FFFF are invalid.
 std::size_t utf8_length(std::string_view text, std::size_t at) noexcept {
   const unsigned first = unsigned_at(text, at);
   if (first < 0x80) return 1;
@@ -48,7 +49,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
   put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
 }
 
-// Code points of the bytes 0x80 to 0x9f in Windows-1252; 0: none.
+// Code points of the bytes 0x80 to 0x9f in Windows-1252; 0: undefined.
 constexpr std::uint16_t kWindows[32] = {
     0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
@@ -70,13 +71,14 @@ std::string from_single_bytes(std::string_view bytes, bool windows, const std::s
     const bool other = windows && byte >= 0x80 && byte < 0xa0;
     if (other && kWindows[byte - 0x80] == 0)
       refuse_line(name, line_of(bytes, at),
-                  cat("has the byte ", byte, ", which is none of cp1252"));
+                  cat("has byte ", byte, ", which cp1252 does not define"));
     append_utf8(out, other ? kWindows[byte - 0x80] : byte);
   }
   return out;
 }
 
-// Of text without a mark: the halves that are 0 are the high ones of line ends and separators.
+// Guesses the byte order of text without a mark: in spaces, digits, separators and line ends the
+// high byte is 0.
 bool is_big_endian(std::string_view bytes) {
   constexpr std::size_t kHead = 1u << 16;
   std::size_t first = 0, second = 0;
@@ -87,7 +89,7 @@ bool is_big_endian(std::string_view bytes) {
   return first > second;
 }
 
-// `order` is "", "le" or "be"; a mark decides before it.
+// `order` is "", "le" or "be"; a byte order mark overrides it.
 std::string from_utf16(std::string_view bytes, const std::string& name,
                        std::string_view order = {}) {
   const bool little_mark = bytes.starts_with(kLittleMark), big_mark = bytes.starts_with(kBigMark);
@@ -98,7 +100,7 @@ std::string from_utf16(std::string_view bytes, const std::string& name,
   out.reserve(bytes.size());
   std::int64_t line = 1;
   if (bytes.size() % 2 != 0)
-    throw FormatError(cat(name, ": is no UTF-16: it ends within a character"));
+    throw FormatError(cat(name, ": is not UTF-16: the file ends within a character"));
   const auto unit = [&](std::size_t at) {
     return static_cast<std::uint32_t>(big ? unsigned_at(bytes, at) << 8 | unsigned_at(bytes, at + 1)
                                           : unsigned_at(bytes, at + 1) << 8 |
@@ -109,7 +111,7 @@ std::string from_utf16(std::string_view bytes, const std::string& name,
     if (code >= 0xd800 && code < 0xe000) {
       const std::uint32_t low = at + 2 < bytes.size() ? unit(at + 2) : 0;
       if (code >= 0xdc00 || low < 0xdc00 || low >= 0xe000)
-        refuse_line(name, line, "is no UTF-16: half of a character is missing");
+        refuse_line(name, line, "is not UTF-16: half of a surrogate pair is missing");
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
       at += 2;
     }
@@ -121,13 +123,13 @@ std::string from_utf16(std::string_view bytes, const std::string& name,
 
 std::string from_utf8(std::string bytes, const std::string& name) {
   if (const std::size_t bad = not_utf8(bytes); bad != kFine)
-    refuse_line(
-        name, line_of(bytes, bad),
-        cat("is not UTF-8 (byte ", unsigned_at(bytes, bad),
-            "): say what the file is written in: encoding=cp1252 (Windows), latin1 or utf-16"));
+    refuse_line(name, line_of(bytes, bad),
+                cat("is not UTF-8 (byte ", unsigned_at(bytes, bad),
+                    "): set the file's encoding: encoding=cp1252 (Windows), latin1 or utf-16"));
   if (const std::size_t nul = bytes.find('\0'); nul != kFine)
     refuse_line(name, line_of(bytes, nul),
-                "has a byte of 0, as no text has; of UTF-16 without its mark say encoding=utf-16");
+                "has a zero byte, so it is not text; if it is UTF-16 without a byte order mark, "
+                "set encoding=utf-16");
   if (bytes.starts_with(kUtf8Mark)) bytes.erase(0, kUtf8Mark.size());
   return bytes;
 }
@@ -159,8 +161,8 @@ std::string to_utf8(std::string bytes, const std::string& encoding, const std::s
     return from_single_bytes(bytes, encoding == "cp1252", name);
   if (!encoding.empty() && encoding != "utf-8")
     throw ValueError(
-        cat(name, ": there is no encoding '", encoding,
-            "' here: it is one of utf-8, latin1, cp1252, utf-16, utf-16-le and utf-16-be"));
+        cat(name, ": encoding '", encoding,
+            "' is unknown: use utf-8, latin1, cp1252, utf-16, utf-16-le or utf-16-be"));
   if (encoding.empty() && !fallback.empty() && not_utf8(bytes) != kFine)
     return to_utf8(std::move(bytes), fallback, name);
   return from_utf8(std::move(bytes), name);

@@ -1,4 +1,4 @@
-// JSON values and their text.
+// JSON values: access with checked kinds, and printing.
 #include "io/text/json.h"
 
 #include <charconv>
@@ -15,8 +15,8 @@ Json::Json(const std::map<std::string, std::string>& members) : value_(Object())
   object.reserve(members.size());
   for (const auto& [key, text] : members) object.emplace_back(key, text);
 }
-// Not the variant's own copy constructor: where an allocation of it throws, libstdc++ 12 destroys
-// an alternative that was never made.
+// The variant's own copy constructor is not used: if its allocation throws, libstdc++ 12 destroys
+// an alternative that was never constructed.
 Json::Json(const Json& other) {
   std::visit(
       [this](const auto& value) {
@@ -43,14 +43,14 @@ Json Json::discarded() {
 }
 
 void Json::wrong_kind(const char* wanted) const {
-  static constexpr const char* kinds[] = {"null",           "discarded",      "a truth value",
+  static constexpr const char* kinds[] = {"null",           "discarded",      "true or false",
                                           "a whole number", "a whole number", "a real number",
-                                          "a text",         "a list",         "an object"};
-  throw type_error(cat("JSON has ", kinds[value_.index()], " where ", wanted, " belongs"));
+                                          "a string",       "an array",       "an object"};
+  throw type_error(cat("JSON has ", kinds[value_.index()], " where ", wanted, " was expected"));
 }
 
 bool Json::truth() const {
-  if (!is_boolean()) wrong_kind("a truth value");
+  if (!is_boolean()) wrong_kind("true or false");
   return std::get<bool>(value_);
 }
 
@@ -61,7 +61,7 @@ double Json::number() const {
   return std::get<double>(value_);
 }
 
-// Above 2^63 - 1 as the bits of the unsigned number.
+// A value above 2^63 - 1 is returned as the bits of the unsigned number.
 std::int64_t Json::whole(std::int64_t least, std::uint64_t most) const {
   if (!is_number_integer()) wrong_kind("a whole number");
   const auto* below = std::get_if<std::int64_t>(&value_);
@@ -71,24 +71,24 @@ std::int64_t Json::whole(std::int64_t least, std::uint64_t most) const {
 }
 
 const std::string& Json::text() const {
-  if (!is_string()) wrong_kind("a text");
+  if (!is_string()) wrong_kind("a string");
   return std::get<std::string>(value_);
 }
 
 const Json::Array& Json::items() const {
-  if (!is_array()) wrong_kind("a list");
+  if (!is_array()) wrong_kind("an array");
   return std::get<Array>(value_);
 }
 
 const Json& Json::operator[](std::size_t place) const {
   const Array& array = items();
-  if (place >= array.size()) throw out_of_range(cat("a JSON list has no item ", place));
+  if (place >= array.size()) throw out_of_range(cat("a JSON array has no item ", place));
   return array[place];
 }
 
 Json& Json::append(Json item) & {
   if (is_null()) value_.emplace<Array>();
-  if (!is_array()) wrong_kind("a list");
+  if (!is_array()) wrong_kind("an array");
   std::get<Array>(value_).push_back(std::move(item));
   return *this;
 }
@@ -203,7 +203,7 @@ class JsonPrinter {
   void print_string(std::string_view text) {
     out_ += '"';
     for (std::size_t wrong; (wrong = not_utf8(text)) != std::string_view::npos;) {
-      if (bytes_ == NoUtf8::Throws) throw Json::type_error("a text for JSON is not valid UTF-8");
+      if (bytes_ == NoUtf8::Throws) throw Json::type_error("a string for JSON is not valid UTF-8");
       print_valid(text.substr(0, wrong));
       out_ += "\xEF\xBF\xBD";
       text.remove_prefix(wrong + 1);
@@ -224,7 +224,7 @@ class JsonPrinter {
     }
   }
 
-  // The shortest digits that give the number back, as 1.0, 0.001, 1e-05 and 1.5e+20.
+  // The shortest digits that read back as the same number, such as 1.0, 0.001, 1e-05 and 1.5e+20.
   void print_real(double value) {
     if (!std::isfinite(value)) {
       out_ += "null";
@@ -241,7 +241,7 @@ class JsonPrinter {
     const std::size_t e = text.find('e');
     std::string figures(1, text[0]);
     if (e > 2) figures += text.substr(2, e - 2);
-    int power = 0;  // of ten, of the first figure
+    int power = 0;  // power of ten of the first digit
     std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), text.data() + text.size(),
                     power);
     const int count = static_cast<int>(figures.size()), point = power + 1;

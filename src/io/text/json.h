@@ -10,7 +10,7 @@
 // passes the same tests. It was not taken: a tokenizer of 17 MB takes 2.2 times as long as events
 // and 1.3 times as a tree, a zero byte counts as the end of the text, and its lexer appends to a
 // string in a function that may not throw, which is safe only while the string has room.
-// tests/io/test_json.cpp and tests/fuzz/json.cpp hold parser and printer to nlohmann's.
+// tests/io/test_json.cpp and tests/fuzz/json.cpp compare parser and printer with nlohmann's.
 #pragma once
 
 #include <concepts>
@@ -32,12 +32,12 @@ class Json {
  public:
   using Array = std::vector<Json>;
   using Member = std::pair<std::string, Json>;
-  using Object = std::vector<Member>;  // in the order of the text
+  using Object = std::vector<Member>;  // in file order
 
   struct exception : std::runtime_error {
     using std::runtime_error::runtime_error;
   };
-  struct parse_error : exception {  // the text is no JSON
+  struct parse_error : exception {  // the text is not JSON
     using exception::exception;
   };
   struct type_error : exception {  // a value is of another kind
@@ -78,7 +78,7 @@ class Json {
   static Json discarded();
 
   bool is_null() const noexcept { return is<std::monostate>(); }
-  /// What parse_json_or_discard() gives for a text that is no JSON.
+  /// True for the result of parse_json_or_discard() for a text that is not JSON.
   bool is_discarded() const noexcept { return is<Discarded>(); }
   bool is_boolean() const noexcept { return is<bool>(); }
   bool is_number_integer() const noexcept { return is<std::int64_t>() || is<std::uint64_t>(); }
@@ -104,12 +104,12 @@ class Json {
 
   /// Members of an object; throws type_error for another kind.
   const Object& members() const;
-  /// The member, or null where there is none; linear in the number of members.
+  /// The member, or nullptr if there is none; linear in the number of members.
   const Json* find(std::string_view key) const noexcept;
   bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
   const Json& at(std::string_view key) const;
   const Json& operator[](std::string_view key) const { return at(key); }
-  /// The member, made where it is missing; null becomes an object.
+  /// The member; created if it is missing. null becomes an object.
   Json& operator[](std::string_view key);
   template <class T>
   T value(std::string_view key, T otherwise) const {
@@ -126,11 +126,11 @@ class Json {
     return std::move(add(std::move(key), std::move(value)));
   }
 
-  /// Of arrays and objects; null has none, other values count as one.
+  /// Number of items or members. null: 0; other values: 1.
   std::size_t size() const noexcept;
   bool empty() const noexcept { return size() == 0; }
 
-  /// Numbers are equal by value; of objects the order counts.
+  /// Numbers are compared by value. The order of members matters.
   friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
 
  private:
@@ -151,7 +151,7 @@ class Json {
   Object& open_object();
   [[noreturn]] void wrong_kind(const char* wanted) const;
 
-  // Whole numbers from 0 are std::uint64_t.
+  // Non-negative integers are std::uint64_t.
   std::variant<std::monostate, Discarded, bool, std::int64_t, std::uint64_t, double, std::string,
                Array, Object>
       value_;
@@ -175,13 +175,13 @@ T Json::get() const {
   }
 }
 
-/// What a parser meets. An event that returns false ends the parse.
+/// Parser events. An event that returns false ends the parse.
 class JsonSax {
  public:
   virtual ~JsonSax() = default;
   virtual bool null() = 0;
   virtual bool boolean(bool value) = 0;
-  virtual bool number_integer(std::int64_t value) = 0;  // below 0
+  virtual bool number_integer(std::int64_t value) = 0;  // negative
   virtual bool number_unsigned(std::uint64_t value) = 0;
   virtual bool number_float(double value) = 0;
   virtual bool string(std::string& value) = 0;  // may be moved from
@@ -190,22 +190,22 @@ class JsonSax {
   virtual bool end_object() = 0;
   virtual bool start_array() = 0;
   virtual bool end_array() = 0;
-  /// The text is no JSON at its byte `position`, counted from 1.
+  /// The text is not JSON at byte `position`, counted from 1.
   virtual bool parse_error(std::size_t position, const char* why) = 0;
 };
 
-/// Whether the text is one JSON value, and no event returned false. Time is linear in the text;
-/// memory is a byte for each value that is open, and the longest string.
+/// True if the text is one JSON value and no event returned false. Time is linear in the text.
+/// Memory: one byte for each open array or object, and the longest string.
 bool sax_parse(std::string_view text, JsonSax& events);
 
-/// Throws Json::parse_error for what is no whole JSON, or nests more than 512 deep. Time and memory
-/// are linear in the text; of repeated keys the last value counts.
+/// Throws Json::parse_error if the text is not one complete JSON value, or nests deeper than 512.
+/// Time and memory are linear in the text. If a key is repeated, its last value is used.
 Json parse_json(std::string_view text);
-/// The same, but what is no whole JSON gives a value that is_discarded(), of no type.
+/// The same, but returns a value that is_discarded() instead of throwing parse_error.
 Json parse_json_or_discard(std::string_view text);
 
 enum class NoUtf8 { Throws, IsReplaced };  // Json::type_error, or U+FFFD for each wrong byte
-/// With `indent` 0 or more one value a line, otherwise all on one line.
+/// `indent` >= 0: one value a line, indented by that many spaces a level. Negative: one line.
 std::string json_text(const Json& json, int indent = -1, NoUtf8 bytes = NoUtf8::Throws);
 
 }  // namespace tenon::io

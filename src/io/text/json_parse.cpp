@@ -36,14 +36,14 @@ class JsonParser {
       }
       if (!open_.empty()) continue;
       (void)peek_behind_space();
-      return at_ == text_.size() || fail("something stands behind the value");
+      return at_ == text_.size() || fail("text follows the value");
     }
   }
 
  private:
   bool fail(const char* why) { return events_.parse_error(at_ + 1, why) && false; }
 
-  // '\0' at the end, which no text may hold outside strings.
+  // '\0' at the end: it is not valid JSON outside strings, so it cannot be confused with text.
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char peek_behind_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || (text_[at_] >= '\t' && text_[at_] <= '\r' &&
@@ -52,7 +52,7 @@ class JsonParser {
     return peek();
   }
 
-  // A whole value, or the beginning of one that holds others: then opened_ is set.
+  // Reads a scalar, or the start of an array or object; the latter sets opened_.
   bool value() {
     opened_ = false;
     const char first = peek_behind_space();
@@ -99,7 +99,7 @@ class JsonParser {
     return true;
   }
 
-  // Into string_.
+  // Reads a string into string_.
   bool string() {
     string_.clear();
     const std::size_t begin = ++at_;
@@ -111,7 +111,7 @@ class JsonParser {
       string_.append(text_, from, at_ - from);
       if (at_ == text_.size()) return fail("a string does not end");
       if (text_[at_] == '"') break;
-      if (text_[at_] != '\\') return fail("a control character stands in a string");
+      if (text_[at_] != '\\') return fail("a string contains a control character");
       ++at_;
       if (!escape()) return false;
     }
@@ -133,23 +133,23 @@ class JsonParser {
     std::uint32_t code = 0, low = 0;
     if (!unit(code)) return false;
     if (code >= 0xD800 && code < 0xDC00) {
-      if (text_.substr(at_, 1) != "\\") return fail("half a character is escaped");
+      if (text_.substr(at_, 1) != "\\") return fail("half of a surrogate pair is missing");
       ++at_;
       if (!unit(low)) return false;
-      if (low < 0xDC00 || low > 0xDFFF) return fail("half a character is escaped");
+      if (low < 0xDC00 || low > 0xDFFF) return fail("half of a surrogate pair is missing");
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     } else if (code >= 0xDC00 && code <= 0xDFFF) {
-      return fail("half a character is escaped");
+      return fail("half of a surrogate pair is missing");
     }
     append(code);
     return true;
   }
-  // uXXXX
+  // Reads uXXXX.
   bool unit(std::uint32_t& code) {
-    if (at_ + 5 > text_.size() || text_[at_] != 'u') return fail("an escape is not known");
+    if (at_ + 5 > text_.size() || text_[at_] != 'u') return fail("an escape is unknown");
     const char* digits = text_.data() + at_ + 1;
     const auto end = std::from_chars(digits, digits + 4, code, 16);
-    if (end.ptr != digits + 4) return fail("an escape is not known");
+    if (end.ptr != digits + 4) return fail("an escape is unknown");
     at_ += 5;
     return true;
   }
@@ -215,7 +215,7 @@ class JsonParser {
       return events_.number_unsigned(natural);
     double value = 0;
     if (std::from_chars(begin, end, value).ec == std::errc()) return events_.number_float(value);
-    // `power` tenth powers from 1: beyond what a double holds, or below.
+    // The value is about 10^power and out of range: too large for a double, or rounded to 0.
     return power > 0 ? fail("a number is too large") : events_.number_float(negative ? -0.0 : 0.0);
   }
 
@@ -223,11 +223,11 @@ class JsonParser {
   JsonSax& events_;
   std::size_t at_ = 0;
   bool opened_ = false;
-  std::string open_;  // for each value that is open the character that ends it
+  std::string open_;  // closing character of each open array or object
   std::string string_;
 };
 
-constexpr std::size_t kDeepestJson = 512;  // copying, comparing and destroying values are recursive
+constexpr std::size_t kDeepestJson = 512;  // copying, comparing and destroying recurse
 
 }  // namespace
 
@@ -257,7 +257,7 @@ class JsonBuilder final : public JsonSax {
     return true;
   }
   bool parse_error(std::size_t position, const char* why) override {
-    throw Json::parse_error(cat("no JSON at byte ", position, ": ", why));
+    throw Json::parse_error(cat("not JSON at byte ", position, ": ", why));
   }
 
  private:
@@ -266,12 +266,11 @@ class JsonBuilder final : public JsonSax {
     return true;
   }
   bool open(Json value) {
-    if (open_.size() == kDeepestJson)
-      throw Json::parse_error("JSON nested more than 512 deep is not read");
+    if (open_.size() == kDeepestJson) throw Json::parse_error("JSON nests deeper than 512");
     open_.push_back(place(std::move(value)));
     return true;
   }
-  // Its place stays until the value that holds it is closed.
+  // The pointer stays valid until the enclosing value is closed.
   Json* place(Json value) {
     if (open_.empty()) {
       root_ = std::move(value);
@@ -283,9 +282,9 @@ class JsonBuilder final : public JsonSax {
     auto& members = std::get<Json::Object>(parent.value_);
     return &members.emplace_back(std::move(key_), std::move(value)).second;
   }
-  // Of members with one key the last gives the value, in the first's place. Members are looked for
-  // once, when the object ends: an object of 300,000 keys took eight minutes when each key was
-  // looked for among those before it.
+  // If a key is repeated, the first member keeps its position and gets the last value. This is done
+  // once, when the object ends: comparing each key with all earlier keys took eight minutes for an
+  // object of 300,000 keys.
   static void join_repeated(Json::Object& members) {
     std::unordered_map<std::string_view, std::size_t> first;
     first.reserve(members.size());

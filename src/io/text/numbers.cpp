@@ -1,5 +1,5 @@
-// Plain numbers are parsed with from_chars() directly; others are first rewritten to C syntax in a
-// buffer on the stack.
+// Parses numbers of tables. Plain numbers go to from_chars() directly. Others (decimal commas,
+// thousands separators, percent) are first rewritten to C syntax in a buffer on the stack.
 #include "io/text/numbers.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@
 namespace tenon::io {
 namespace {
 
-constexpr std::size_t kMostSigns = 400;  // of a number, rewritten
+constexpr std::size_t kMostSigns = 400;  // length of a rewritten number
 
 std::string_view trim(std::string_view text) {
   const auto space = [](char c) { return c == ' ' || c == '\t'; };
@@ -37,7 +37,7 @@ NumberKind from_plain(std::string_view text, double& value) {
   return std::isinf(value) ? NumberKind::TooLarge : NumberKind::Number;
 }
 
-// Rewrites one number; `ok` turns false where it is none.
+// Rewrites one number to C syntax.
 class Rewriter {
  public:
   Rewriter(std::string_view text, const NumberFormat& format) : rest_(text), format_(format) {}
@@ -107,12 +107,13 @@ class Rewriter {
     const unsigned signs = signs_;
     if ((format_.thousands != 0 && take(format_.thousands)) || take_odd_space()) {
       if (!rest_.empty() && is_digit(rest_.front())) return true;
-      rest_ = before;  // a space behind the number
+      rest_ = before;  // a space after the number is not a separator
       signs_ = signs;
     }
     return false;
   }
-  // Groups of three digits at its end, of two or three before (as in India), of one to three first.
+  // Digits with separators: the last group has three digits, those before two or three (India), the
+  // first one to three.
   void whole_part() {
     int group = digits(), groups = 1;
     bool fits = group >= 1 && group <= 3;
@@ -154,7 +155,7 @@ NumberKind read_number(std::string_view field, const NumberFormat& format, doubl
   if (field.empty()) return NumberKind::None;
   if (format.decimal == '.' || field.find('.') == std::string_view::npos)
     if (const NumberKind kind = from_plain(field, value); kind != NumberKind::None) return kind;
-  // Words are no numbers at first sight.
+  // The first character excludes most words.
   const char first = field.front();
   const bool may_be = is_digit(first) || first == '-' || first == '+' || first == format.decimal ||
                       first == '\xc2' || first == '\xe2';

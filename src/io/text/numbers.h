@@ -18,7 +18,7 @@ struct NumberFormat {
 enum NumberSign : unsigned {
   kPercentSign = 1,      ///< "12 %" is 0.12
   kMinusSign = 2,        ///< U+2212
-  kNoBreakSpace = 4,     ///< U+00A0, U+2009 or U+202F in or around it
+  kNoBreakSpace = 4,     ///< U+00A0, U+2009 or U+202F in or around the number
   kFortranExponent = 8,  ///< "1.5D+03"
 };
 

@@ -1,4 +1,5 @@
-// TOML with toml++, with checks for inputs that toml++ does not guard against.
+// TOML with toml++, with checks in front of it: toml++ recurses without a limit, and has undefined
+// behaviour for some inputs. The text is scanned once and converted to ASCII before toml++ sees it.
 #include "io/text/toml.h"
 
 #include <algorithm>
@@ -12,14 +13,13 @@
 #include "base/str.h"
 #include "io/lfs.h"
 
-// toml++ states as an assumption, which a release build compiles into undefined behaviour, that a
-// table's name begins with a letter; a line break after "[" breaks it. Here its assertions throw
-// instead, in every build. This is the only file that includes it, so there is no second copy of
-// its functions.
+// toml++ asserts that a table's name begins with a letter. A release build turns the assertion into
+// an assumption, so a line break after "[" is undefined behaviour. Here its assertions throw in
+// every build. No other file includes toml++, so no second copy of its functions exists.
 namespace tenon::io {
 struct BrokenAssumption {};
 }  // namespace tenon::io
-// GCC warns where an assertion stands in a noexcept function: ending the program is right there.
+// GCC warns about assertions that throw in noexcept functions. Terminating is right there.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wterminate"
 #endif
@@ -27,19 +27,19 @@ struct BrokenAssumption {};
 #define TOML_ASSERT(condition) \
   ((condition) ? static_cast<void>(0) : throw ::tenon::io::BrokenAssumption())
 #define TOML_EXCEPTIONS 1
-// TOML 1.1: an inline table may go over several lines, and end in a comma.
+// TOML 1.1: an inline table may span several lines and end in a comma.
 #define TOML_ENABLE_UNRELEASED_FEATURES 1
 #include <toml++/toml.h>
 
 namespace tenon::io {
 namespace {
 
-constexpr int kDeepestToml = 512;            // tables and lists within each other
+constexpr int kDeepestToml = 512;            // nesting of tables and arrays
 constexpr std::int64_t kMostToml = 400'000;  // keys and values
 
-// How deep a TOML text nests and how much it holds, told before toml++ builds anything of it: each
-// dot of a key is a table, and trees are walked and freed by recursion. step() gets every letter
-// that is in no quotes and no comment.
+// Bounds depth and size of a TOML text before toml++ builds its tree, because toml++ walks and
+// frees the tree by recursion. Each dot of a key is one more table. step() receives every character
+// outside quotes and comments.
 class TomlExtent {
  public:
   void step(char c) {
@@ -94,14 +94,14 @@ class TomlExtent {
  private:
   void count() { ++values_; }
 
-  std::vector<int> open_{};       // dots of the keys whose values are open
-  int within_ = 0, deepest_ = 0;  // levels of what is open; the most so far
-  int here_ = 0, header_ = 0;     // dots of the key being read; of the table's header
+  std::vector<int> open_{};       // dots of the keys of open tables and arrays
+  int within_ = 0, deepest_ = 0;  // open levels; the largest depth so far
+  int here_ = 0, header_ = 0;     // dots of the current key; of the table header
   bool after_equals_ = false, in_header_ = false;
   std::int64_t values_ = 0;
 };
 
-// The code point that starts at text[i], which moves past it; 0 for what is not UTF-8.
+// Returns the code point at text[i] and moves i past it; 0 if it is not UTF-8.
 std::uint32_t next_code_point(const std::string& text, std::size_t& i) {
   const auto first = static_cast<unsigned char>(text[i++]);
   if (first < 0x80) return first;
@@ -115,33 +115,36 @@ std::uint32_t next_code_point(const std::string& text, std::size_t& i) {
   return code;
 }
 
-// toml++ 3.3 runs into undefined behaviour when it asks whether an accented letter is a space. So
-// letters outside ASCII reach it as the escapes that quoted text may hold; in comments they are
-// left out, and nowhere else are they allowed.
+// Makes the text ASCII, because toml++ 3.3 has undefined behaviour when it tests whether a
+// non-ASCII character is a space. Non-ASCII characters become escapes in double quotes, are dropped
+// in comments, and are refused elsewhere.
 class AsciiToml {
  public:
   AsciiToml(const std::string& text, const std::string& source) : text_(text), source_(source) {}
 
   std::string escaped() {
-    if (text_.find("\"\"\"") != std::string::npos || text_.find("'''") != std::string::npos)
-      refuse("there is no text of several lines here; use one pair of quotes");
+    const std::size_t quotes = std::min(text_.find("\"\"\""), text_.find("'''"));
+    if (quotes != std::string::npos) {
+      line_ += static_cast<int>(
+          std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(quotes), '\n'));
+      refuse("multi-line strings are not supported: use one pair of quotes");
+    }
     std::string out;
     for (std::size_t i = 0; i < text_.size();) {
       const std::uint32_t code = next_code_point(text_, i);
-      if (code == 0) refuse("not UTF-8 text");
+      if (code == 0) refuse("the text is not UTF-8");
       if (code < 0x80) {
         const char c = static_cast<char>(code);
         if (place_ == Place::Plain) extent_.step(c);
         step(c);
-        if (extent_.too_deep())
-          refuse("tables and lists stand more than 512 deep within each other");
-        if (extent_.too_much()) refuse("there are more than 400,000 keys and values up to here");
+        if (extent_.too_deep()) refuse("tables and arrays nest deeper than 512");
+        if (extent_.too_much()) refuse("more than 400,000 keys and values");
         out.push_back(c);
         continue;
       }
       if (place_ == Place::Comment) continue;
       if (place_ != Place::Quoted)
-        refuse("letters outside ASCII need double quotes, and are fine in comments");
+        refuse("characters outside ASCII are allowed only in double quotes and comments");
       char escape[12];
       std::snprintf(escape, sizeof escape, "\\U%08X", code);
       out += escape;
@@ -229,8 +232,8 @@ TomlValue tree_of(const toml::node& node, const std::string& source) {
     out.kind = TomlValue::Kind::Truth;
     out.truth = truth->get();
   } else {
-    throw FormatError(
-        cat(source, ", line ", node.source().begin.line, ": there are no dates here"));
+    throw FormatError(cat(source, ", line ", node.source().begin.line,
+                          ": dates are not supported: write the date in double quotes"));
   }
   out.line = static_cast<int>(node.source().begin.line);
   return out;
@@ -244,6 +247,32 @@ const TomlValue* TomlValue::find(const std::string& key) const {
                                         return entries[place].key < wanted;
                                       });
   return found != by_key.end() && entries[*found].key == key ? &entries[*found].value : nullptr;
+}
+
+void TomlValue::set(const std::string& key, TomlValue value) {
+  const auto place = std::lower_bound(
+      by_key.begin(), by_key.end(), key,
+      [this](std::uint32_t at, const std::string& wanted) { return entries[at].key < wanted; });
+  if (place != by_key.end() && entries[*place].key == key) {
+    entries[*place].value = std::move(value);
+    return;
+  }
+  by_key.insert(place, static_cast<std::uint32_t>(entries.size()));
+  entries.push_back({key, std::move(value)});
+}
+
+TomlValue toml_whole(std::int64_t value) {
+  TomlValue out;
+  out.kind = TomlValue::Kind::Whole;
+  out.whole = value;
+  return out;
+}
+
+TomlValue toml_string(const std::string& value) {
+  TomlValue out;
+  out.kind = TomlValue::Kind::Text;
+  out.text = value;
+  return out;
 }
 
 const char* TomlValue::kind_name() const noexcept {
@@ -268,8 +297,8 @@ TomlValue parse_toml(const std::string& text, const std::string& source) {
   refuse_lfs_pointer(text, source);
   const std::string ascii = AsciiToml(text, source).escaped();
   try {
-    // Without the name of the source: toml++ copies it in a noexcept function, where a failing
-    // allocation would end the program.
+    // The source's name is not passed: toml++ copies it in a noexcept function, so a failing
+    // allocation would terminate the program.
     TomlValue out = tree_of(toml::parse(ascii), source);
     out.line = 0;
     return out;
@@ -277,7 +306,7 @@ TomlValue parse_toml(const std::string& text, const std::string& source) {
     const std::string_view what = error.description();
     const bool no_kind = what.find("could not determine value type") != std::string_view::npos;
     throw FormatError(cat(source, ", line ", error.source().begin.line, ": ", what,
-                          no_kind ? "; text stands in double quotes" : ""));
+                          no_kind ? "; put text in double quotes" : ""));
   } catch (const BrokenAssumption&) {
     throw FormatError(cat(source, ": not TOML; write 'key = value' lines"));
   }
@@ -297,6 +326,48 @@ std::string toml_quoted(const std::string& text) {
       out += c;
   }
   return out + "\"";
+}
+
+namespace {
+bool is_bare(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+}  // namespace
+
+std::string toml_text(const TomlValue& value) {
+  const auto joined = [](const auto& parts, const auto& text) {
+    std::string out;
+    for (const auto& part : parts) out += (out.empty() ? "" : ", ") + text(part);
+    return out;
+  };
+  switch (value.kind) {
+    case TomlValue::Kind::Text:
+      return toml_quoted(value.text);
+    case TomlValue::Kind::Whole:
+      return cat(value.whole);
+    case TomlValue::Kind::Real: {
+      const std::string digits = cat(value.real);
+      return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
+    }
+    case TomlValue::Kind::Truth:
+      return value.truth ? "true" : "false";
+    case TomlValue::Kind::List: {
+      const bool tables = !value.items.empty() && value.items[0].is(TomlValue::Kind::Table);
+      const std::string items = joined(value.items, toml_text);
+      return tables ? cat("[ ", items, " ]") : cat("[", items, "]");
+    }
+    case TomlValue::Kind::Table:
+      break;
+  }
+  return cat("{ ",
+             joined(value.entries,
+                    [](const TomlEntry& entry) {
+                      const bool bare = std::all_of(entry.key.begin(), entry.key.end(), is_bare);
+                      return cat(bare && !entry.key.empty() ? entry.key : toml_quoted(entry.key),
+                                 " = ", toml_text(entry.value));
+                    }),
+             " }");
 }
 
 }  // namespace tenon::io

@@ -35,7 +35,7 @@ bool looks_like_video(const std::string& path) {
 
 namespace {
 
-// Containers that hold their images themselves: lists of other files are none of them.
+// Containers that contain their images. Playlists, which name other files, are excluded.
 constexpr char kContainers[] =
     "avi,asf,flv,matroska,mov,mpeg,mpegts,mpegvideo,ogg,webm,yuv4mpegpipe";
 constexpr std::int64_t kMostPackets = 4'000'000;
@@ -44,7 +44,7 @@ constexpr double kMostSeconds = 1e7;
 const Ffmpeg& ffmpeg(const std::string& name) {
   const Ffmpeg& table = loaded_ffmpeg();
   if (!table.problem.empty())
-    throw NotSupported(cat(name, ": videos are read by FFmpeg, but ", table.problem,
+    throw NotSupported(cat(name, ": FFmpeg reads videos, but ", table.problem,
                            ": install it (Debian: libavformat, libswscale)"));
   return table;
 }
@@ -77,7 +77,8 @@ struct Video::Impl {
     return FormatError(cat(name, ": ", what, ": save the video again"));
   }
 
-  // ---- Bytes. Damaged files may have a reader go around in circles: it gets so many and no more.
+  // ---- Bytes. A damaged file may make FFmpeg seek in circles, so the number of bytes it gets is
+  // limited.
   static int read(void* opaque, std::uint8_t* out, int room) {
     auto& self = *static_cast<Impl*>(opaque);
     if (self.position >= self.size || self.given > 16 * self.size + (std::uint64_t{64} << 20))
@@ -128,16 +129,17 @@ struct Video::Impl {
     AVDictionary* options = nullptr;
     f.av_dict_set(&options, "format_whitelist", kContainers, 0);
     f.av_dict_set(&options, "protocol_whitelist", "none", 0);
-    // Frees the context when it fails.
+    // On failure avformat_open_input() frees the context.
     const int opened = f.avformat_open_input(&format, "", nullptr, &options);
     f.av_dict_free(&options);
-    if (opened < 0) throw damaged("is no video that can be read, or damaged");
+    if (opened < 0) throw damaged("not a supported video, or damaged");
     if (f.avformat_find_stream_info(format, nullptr) < 0)
       throw damaged("damaged or truncated video");
     const AVCodec* decoder = nullptr;
     const int found = f.av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
     if (found == AVERROR_DECODER_NOT_FOUND)
-      throw NotSupported(cat(name, ": this FFmpeg cannot decode its images: convert it"));
+      throw NotSupported(
+          cat(name, ": this FFmpeg has no decoder for its images: convert the video"));
     if (found < 0 || decoder == nullptr) throw damaged("has no images");
     stream = format->streams[found];
     for (unsigned k = 0; k < format->nb_streams; ++k)
@@ -148,14 +150,14 @@ struct Video::Impl {
     kept = f.av_frame_alloc();
     if (codec == nullptr || packet == nullptr || frame == nullptr || kept == nullptr)
       throw MemoryError(cat(name, ": no memory to open it"));
-    codec->thread_count = 1;  // whoever reads images has threads of its own
+    codec->thread_count = 1;  // the data loader has threads of its own
     codec->max_pixels = static_cast<std::int64_t>(kMaxPixels);
     codec->flags |= AV_CODEC_FLAG_BITEXACT;
     if (f.avcodec_parameters_to_context(codec, stream->codecpar) < 0 ||
         f.avcodec_open2(codec, decoder, nullptr) < 0)
       throw damaged("its images cannot be decoded");
   }
-  // To its start, which not every container seeks.
+  // Returns to the start by opening again, because not every container can seek.
   void open_anew() {
     close();
     position = 0;
@@ -179,7 +181,7 @@ struct Video::Impl {
     return stream->start_time == AV_NOPTS_VALUE ? 0
                                                 : static_cast<double>(stream->start_time) * tick();
   }
-  // What the file says, or else where its packets end.
+  // The duration that the file states, else the end of its last packet.
   double known_length() {
     double out = stream->duration > 0   ? static_cast<double>(stream->duration) * tick()
                  : format->duration > 0 ? static_cast<double>(format->duration) / AV_TIME_BASE
@@ -203,13 +205,13 @@ struct Video::Impl {
   double time_of(const AVFrame& image) {
     const std::int64_t stamp = image.best_effort_timestamp;
     if (stamp != AV_NOPTS_VALUE) return static_cast<double>(stamp) * tick() - start();
-    return last_time + usual_gap();  // in order, as far as is known
+    return last_time + usual_gap();  // frames without a time are assumed to be in order
   }
   double usual_gap() const {
     const double rate = av_q2d(stream->avg_frame_rate);
     return std::isfinite(rate) && rate > 0 ? 1 / rate : 0.04;
   }
-  // Takes what the decoder has by now. True when the frame at the wanted time is known: `kept`.
+  // Receives decoded frames. True if `kept` is the frame at the wanted time.
   bool take_frames(double wanted) {
     while (f.avcodec_receive_frame(codec, frame) >= 0) {
       const double time = time_of(*frame);
@@ -223,8 +225,8 @@ struct Video::Impl {
     }
     return false;
   }
-  // Decodes from where the file stands, up to the frame of that time or the end. Returns whether a
-  // image was found, and none after that time first.
+  // Decodes from the current position up to the frame at that time, or the end. True if a frame was
+  // found and the first frame was not after that time.
   bool decode_until(double wanted) {
     f.avcodec_flush_buffers(codec);
     f.av_frame_unref(kept);
@@ -251,12 +253,12 @@ struct Video::Impl {
     return kept->width > 0 && !late;
   }
   Image frame_at(double seconds) {
-    // A time that a number of ticks stands for is not missed by a rounding.
+    // The offset keeps rounding from missing a frame whose time is exactly the wanted one.
     const double wanted = std::max(seconds, 0.0) + 1e-9;
     const auto stamp = static_cast<std::int64_t>((wanted + start()) / tick());
     given = 0;
     if (f.av_seek_frame(format, stream->index, stamp, AVSEEK_FLAG_BACKWARD) < 0) open_anew();
-    // Without an index a seek may end behind what is looked for.
+    // Without an index a seek may end after the wanted frame.
     if (!decode_until(wanted)) {
       open_anew();
       decode_until(wanted);
@@ -272,26 +274,26 @@ struct Video::Impl {
                            static_cast<std::uint64_t>(std::max(kept->height, 0)), 3, name);
     f.sws_freeContext(scaler);
     const auto kind = static_cast<AVPixelFormat>(kept->format);
-    // The same on every machine, colours at full resolution.
+    // Bit-exact on every machine, colours at full resolution.
     constexpr int kHow = SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_BITEXACT;
     scaler = f.sws_getContext(out.width, out.height, kind, out.width, out.height, AV_PIX_FMT_RGB24,
                               kHow, nullptr, nullptr, nullptr);
-    if (scaler == nullptr) throw damaged("its pixels are of a kind that is not known");
+    if (scaler == nullptr) throw damaged("its pixel format is unknown");
     const int* const colours = f.sws_getCoefficients(kept->colorspace);
     f.sws_setColorspaceDetails(scaler, colours, kept->color_range == AVCOL_RANGE_JPEG ? 1 : 0,
                                f.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
-    // It writes rows in whole vectors.
+    // FFmpeg writes rows in whole vectors.
     const std::size_t row = at(out.width) * 3, stride = (row + 127) / 64 * 64;
     std::vector<std::uint8_t> rows(stride * at(out.height));
     std::uint8_t* const to[] = {rows.data(), nullptr, nullptr, nullptr};
     const int strides[] = {static_cast<int>(stride), 0, 0, 0};
     if (f.sws_scale(scaler, kept->data, kept->linesize, 0, out.height, to, strides) != out.height)
-      throw damaged("its pixels cannot be made colours");
+      throw damaged("its pixels cannot be converted to RGB");
     for (std::size_t y = 0; y < at(out.height); ++y)
       std::copy_n(rows.data() + y * stride, row, out.pixels.data() + y * row);
     return out;
   }
-  // EXIF's number for how the camera was held, by quarters.
+  // The rotation as an EXIF orientation, in quarter turns.
   int orientation() const {
     const std::int32_t* matrix = nullptr;
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 100)
@@ -312,7 +314,7 @@ struct Video::Impl {
 
   std::string name;
   const Ffmpeg& f;
-  std::unique_ptr<InputFile> file;  // or null, and
+  std::unique_ptr<InputFile> file;  // null: the video is in `bytes`
   std::string_view bytes;
   std::uint64_t size = 0, position = 0, given = 0;
   AVIOContext* io = nullptr;
@@ -323,8 +325,8 @@ struct Video::Impl {
   AVFrame *frame = nullptr, *kept = nullptr;
   SwsContext* scaler = nullptr;
   double length = 0;
-  // Of the last search: the time of `kept`, where its packets end, and that of one before it that
-  // could not be decoded.
+  // Of the last search: time of `kept`, end of its packets, time of an earlier packet that could
+  // not be decoded.
   double last_time = 0, end = 0, lost = 0;
   bool late = false;  // the first frame was after the wanted time
 };
@@ -348,8 +350,8 @@ struct Video::Impl {};
 Video::Video(const std::string& path) : Video(std::string_view(), path) {}
 Video::Video(std::string_view, const std::string& name) {
   throw NotSupported(cat(name,
-                         ": this build reads no videos: FFmpeg was not found when it was "
-                         "made (Debian: libavformat-dev, libswscale-dev)"));
+                         ": this build cannot read videos: install FFmpeg's headers (Debian: "
+                         "libavformat-dev, libswscale-dev) and build again"));
 }
 Video::~Video() = default;
 double Video::seconds() const { return 0; }

@@ -15,7 +15,7 @@ namespace {
 void* open_library(const char* name, unsigned major, std::string& problem) {
   const std::string file = cat("lib", name, ".so.", major);
   void* handle = problem.empty() ? dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (handle == nullptr && problem.empty()) problem = file + " is not here";
+  if (handle == nullptr && problem.empty()) problem = file + " is not installed";
   return handle;
 }
 
@@ -31,7 +31,7 @@ Ffmpeg load() {
   if (out.name == nullptr && out.problem.empty()) out.problem = "FFmpeg has no " #name;
   TENON_FFMPEG_FUNCTIONS(TENON_FFMPEG_FIND)
 #undef TENON_FFMPEG_FIND
-  // What is wrong with a file its reader says; on stderr it would say more than there are files.
+  // Errors are reported by video.cpp; FFmpeg's own log would print many lines a file.
   if (out.problem.empty()) out.av_log_set_level(AV_LOG_QUIET);
   return out;
 }

@@ -9,7 +9,7 @@ extern "C" {
 
 namespace tenon::io {
 
-// A library and a function of it.
+// The types of FFmpeg's functions, from its headers.
 #define TENON_FFMPEG_FUNCTIONS(X)         \
   X(util, av_version_info)                \
   X(util, av_log_set_level)               \
@@ -50,9 +50,9 @@ struct Ffmpeg {
 #define TENON_FFMPEG_MEMBER(library, name) decltype(&::name) name = nullptr;
   TENON_FFMPEG_FUNCTIONS(TENON_FFMPEG_MEMBER)
 #undef TENON_FFMPEG_MEMBER
-  std::string problem;  // why it cannot be used, or ""
+  std::string problem;  // why FFmpeg cannot be used; "": usable
 };
-/// Loads it at the first call.
+/// Loads FFmpeg at the first call.
 const Ffmpeg& loaded_ffmpeg();
 
 }  // namespace tenon::io

@@ -107,7 +107,7 @@ class TileCompiler {
   TileOp unary(TileLoop fn, TileCount count, int a, Level level, TileType type);
   /// Rounds or wraps the result of `last` in place to a dtype of lower precision than its compute
   /// type.
-  void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
+  void round_result(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
   int emit_compute(int i);
   int element_slot(int i, Level level);
   /// For a cast to a 16-bit type: true if only stores use its result, because stores round too.

@@ -1,4 +1,7 @@
-// Turns instructions into tile operations, pass by pass, each instruction when it is first needed.
+// Turns instructions into tile operations, pass by pass. The passes of a row run one after another,
+// because a value computed from a row's reduction needs the complete row. Emission starts from the
+// reductions and stores of a pass and emits the instructions that they need. A value that a later
+// pass reads is kept in a buffer; if it is cheap or the buffers are full, it is recomputed.
 #include <algorithm>
 #include <utility>
 
@@ -312,7 +315,7 @@ int TileCompiler::emit_affine(int i) {
   op.out = repeats ? scratch_slot(type, capacity_) : result_slot(level_[at(i)], type);
   std::vector<TileOp>& ops = repeats ? p_.chunk_ops_ : ops_of(level_[at(i)]);
   ops.push_back(op);
-  narrow(op, instr.dtype, ops);
+  round_result(op, instr.dtype, ops);
   return op.out;
 }
 
@@ -340,7 +343,7 @@ TileOp TileCompiler::unary(TileLoop fn, TileCount count, int a, Level level, Til
   return op;
 }
 
-void TileCompiler::narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const {
+void TileCompiler::round_result(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const {
   const TileLoop fn = p_.table_->rounded[code(dtype)];
   if (fn == nullptr) return;
   TileOp op;
@@ -379,7 +382,7 @@ int TileCompiler::emit_compute(int i) {
   op.out = element_slot(i, level);
   ops_of(level).push_back(op);
   const bool keeps_range = (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
-  if (!keeps_range && !is_floating(instr.dtype)) narrow(op, instr.dtype, ops_of(level));
+  if (!keeps_range && !is_floating(instr.dtype)) round_result(op, instr.dtype, ops_of(level));
   return op.out;
 }
 
@@ -424,7 +427,7 @@ int TileCompiler::emit_cast(int i) {
   op.a = source;
   op.out = element_slot(i, level);
   ops_of(level).push_back(op);
-  if (then != nullptr) narrow(op, to, ops_of(level));
+  if (then != nullptr) round_result(op, to, ops_of(level));
   return op.out;
 }
 

@@ -41,7 +41,7 @@ class ReferenceEngine final : public Engine {
       return false;
     }
     if (region.kind != RegionKind::Opaque || reference::knows_opaque(region.opaque.op)) return true;
-    *why = "the op never stands alone";
+    *why = "the op never runs as a separate step";
     return false;
   }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {

@@ -23,7 +23,7 @@ namespace tenon::cpu::reference {
 namespace {
 
 [[noreturn]] void unknown(Op op, const char* what) {
-  throw InternalError(cat("reference engine: ", op_row(op).name, " is no ", what));
+  throw InternalError(cat("reference engine: ", op_row(op).name, " is not a ", what));
 }
 
 // The functions of src/scalar in double and int64; bools are 0 or 1.

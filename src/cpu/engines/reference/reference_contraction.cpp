@@ -74,11 +74,11 @@ struct Sums {
     else
       each_product(v, c.a_shape, result, c.b_shape,
                    [&](std::size_t x, std::size_t w, std::size_t y) { out[w] += a[x] * b[y]; });
-    if (c.channels_last) turn(result);
+    if (c.channels_last) to_nhwc(result);
   }
 
   /// Converts feature maps [N, C, H, W] to [N, H, W, C].
-  void turn(const Shape& images) {
+  void to_nhwc(const Shape& images) {
     const std::int64_t channels = images[1], pixels = images[2] * images[3];
     const std::vector<T> from = out;
     for (std::int64_t image = 0; image < images[0]; ++image)

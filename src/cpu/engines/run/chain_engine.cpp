@@ -198,7 +198,7 @@ class ChainEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    *why = "it is no chain";
+    *why = "it is not a chain";
     if (region.kind != RegionKind::Chain) return false;
     if (region.band > 0) {
       const Region* part = nullptr;
@@ -231,7 +231,7 @@ class ChainEngine final : public Engine {
     const Capabilities can = engine->capabilities(part, values);
     if (const char* why = list_accesses(part, can, values, samples, accesses)) return why;
     if (!can.sums_slices) return nullptr;
-    if (!last) return "sums over slices before the chain's end";
+    if (!last) return "sums over slices before the end of the chain";
     const Region finish = finish_of(part, static_cast<ValueId>(values.size()));
     return first_that_claims(engines_, finish, values) == nullptr
                ? "has an epilogue that cannot follow the sum"

@@ -54,7 +54,7 @@ class Indices {
   std::int64_t place(std::int64_t i) const { return vector_ ? i / inner_ % count_ : i; }
 
   std::int64_t at(std::int64_t i) const {
-    const std::int64_t value = wide_ ? wide()[i] : narrow()[i];
+    const std::int64_t value = wide_ ? as_int64()[i] : as_int32()[i];
     if (value < 0 || value >= size_) refuse(value, i);
     return value;
   }
@@ -62,14 +62,14 @@ class Indices {
   template <class F>
   void each(std::int64_t first, std::int64_t n, F&& f) const {
     if (wide_) {
-      each(wide(), first, n, f);
+      each(as_int64(), first, n, f);
     } else {
-      each(narrow(), first, n, f);
+      each(as_int32(), first, n, f);
     }
   }
   /// True if the n elements of a row from i on share one index.
   bool same(std::int64_t i, std::int64_t n) const {
-    return vector_ || (wide_ ? same(wide() + i, n) : same(narrow() + i, n));
+    return vector_ || (wide_ ? same(as_int64() + i, n) : same(as_int32() + i, n));
   }
 
  private:
@@ -94,8 +94,8 @@ class Indices {
     }
     return true;
   }
-  const std::int64_t* wide() const { return reinterpret_cast<const std::int64_t*>(data_); }
-  const std::int32_t* narrow() const { return reinterpret_cast<const std::int32_t*>(data_); }
+  const std::int64_t* as_int64() const { return reinterpret_cast<const std::int64_t*>(data_); }
+  const std::int32_t* as_int32() const { return reinterpret_cast<const std::int32_t*>(data_); }
   [[noreturn]] void refuse(std::int64_t value, std::int64_t i) const {
     throw ValueError(index_outside(where(op_), value, axis_, size_, i));
   }

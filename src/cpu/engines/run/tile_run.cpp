@@ -1,4 +1,7 @@
-// Runs a TileProgram: chunks in parallel, tiles in order, then combines partial results.
+// Runs a TileProgram. Chunks (blocks of rows and columns) run in parallel. The tiles of a chunk run
+// in order, and each operation processes a whole tile. Reductions over rows have partial results
+// for each chunk or block of rows. These are combined in a fixed order at the end, so the number of
+// threads does not change the bits.
 #include <algorithm>
 #include <cstring>
 

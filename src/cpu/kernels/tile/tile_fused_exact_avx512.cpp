@@ -1,4 +1,6 @@
-// The fused loops on vectors of 16 floats, without fused multiply-adds (tile_fused.h).
+// The fused loops (tile_fused.h) on vectors of 16 floats. A form is a struct whose of() computes
+// one vector; all forms share the loop over a row, fused(). The compiler may not contract into
+// multiply-adds here, because the bits must be those of single operations.
 #include "cpu/kernels/tile/tile_fused.h"
 
 namespace tenon::cpu {

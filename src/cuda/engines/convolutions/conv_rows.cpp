@@ -171,7 +171,7 @@ class RowsKernel final : public Kernel {
     ConvRows p = problem_;
     const std::byte* image = binding.values[at(shape_.image_value)];
     if (reinterpret_cast<std::uintptr_t>(image) % 16 != 0)
-      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+      throw InternalError(cat(title_, ": an operand's address is not a multiple of 16"));
     constexpr std::int64_t kBytes = 2;
     p.image.data = image + shape_.image_offset * kBytes;
     p.filters.data = binding.values[at(shape_.other_value)] +

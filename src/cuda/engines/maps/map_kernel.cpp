@@ -93,7 +93,7 @@ LaunchShare share_of(const Part& part) {
 }
 
 const char* refusal_of(const Part& part) {
-  if (part.threads != kJoinedThreads) return "keeps rows in blocks of a size of their own";
+  if (part.threads != kJoinedThreads) return "keeps rows in blocks of another size";
   return part.arguments.words.size() <= kPartWords ? nullptr : "takes too many arguments";
 }
 
@@ -282,7 +282,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;
   if (!all.form.wait_for_none())
-    throw InternalError(cat(regions[0].title, " and others are no phases of one launch"));
+    throw InternalError(cat(regions[0].title, " and others are not phases of one launch"));
   out.launches.push_back(launch_in_phases(all));
   check_size(out.launches[0].arguments, most_words, regions[0].title);
   return out;

@@ -40,7 +40,7 @@ std::string Reduction::function() const {
     case Op::ArgMin:
       return "ArgMinOf";
     default:
-      throw InternalError(cat("op ", static_cast<int>(op), " is no reduction"));
+      throw InternalError(cat("op ", static_cast<int>(op), " is not a reduction"));
   }
 }
 

@@ -1,4 +1,6 @@
-// Movement and softmax: patterns become source, sizes become arguments.
+// Prepares launches of concat, pad, gather, scatter and softmax. A kernel's source contains only
+// what changes its code: dtype, word size, index width, layout of the axes. Sizes are arguments, so
+// that another batch size needs no compilation.
 #include <limits>
 
 #include "base/axes.h"

@@ -1,4 +1,6 @@
-// Pooling: geometry becomes source, sizes become arguments.
+// Prepares launches of pooling and its gradients. A kernel's source contains the window's geometry;
+// sizes are arguments, so that another batch size needs no compilation. Gradients of overlapping
+// windows are computed by tiles in shared memory if the tiles fit.
 #include <algorithm>
 #include <numeric>
 

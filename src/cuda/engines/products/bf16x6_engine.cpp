@@ -64,7 +64,7 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
                            std::span<const Value> values, MatrixShape& shape, std::string* why) {
   if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
@@ -72,11 +72,11 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
   if (c.tf32()) return "it computes in tf32";
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
-  if (!is_readable(shape.a.rows)) return "lines that are no multiples of 16 bytes";
+  if (!is_readable(shape.a.rows)) return "lines that are not multiples of 16 bytes";
   if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "too large a workspace";
   if (!region.map.reduces.empty() && pieces_of(shape) > 1)
-    return "reductions of a result that is made in pieces";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+    return "reductions of a result that is computed in pieces";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
   return nullptr;
 }
 
