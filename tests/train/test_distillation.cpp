@@ -101,7 +101,7 @@ TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
   CHECK(from_other < 4);
   // Adapters in a translator, which is then translated with.
   run("adapted", "layers=1,heads=2,width=16", "", "rank=2");
-  CHECK(train::TrainedModel::open(folder / "adapted").is_translator());
+  CHECK(train::TrainedModel::open(folder / "adapted").task().name() == "translation");
 }
 
 TEST_CASE("teacher: what is said of one is refused where there is none") {
