@@ -208,7 +208,8 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
   data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
-  if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
+  if ((task_->output_form() == OutputForm::Translation) != data.starts_with("text:"))
+    options.vocabulary = vocabulary_;
   return std::make_shared<const data::Source>(as_long_as_seen(data, info()), options);
 }
 
