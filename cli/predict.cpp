@@ -62,7 +62,8 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
-      info.finds_spans()    ? "give --question, and --text or a file that ends in .txt"
+      model.task().output_form() == train::OutputForm::Answer
+          ? "give --question, and --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
                             : "use --data"));
 }
@@ -467,6 +468,10 @@ void check(const PredictOptions& options) {
     throw UsageError("--write: give files to predict", "as in tenon predict RUN rows.csv --write");
 }
 
+bool makes_text(train::OutputForm form) {
+  return form == train::OutputForm::NextToken || form == train::OutputForm::Translation;
+}
+
 // Refuses options for classification and regression.
 void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
@@ -483,9 +488,10 @@ void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOpt
     throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));
   if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
     throw UsageError(fmt::format("--text: {} takes no text", name), use_of(model, options.trained));
-  if ((info.tokens && !info.masked) || info.finds_spans())
+  const train::OutputForm form = model.task().output_form();
+  if (makes_text(form) || form == train::OutputForm::Answer)
     return refuse_with_language(model, options);
-  if (info.masked && !options.data.empty())
+  if (form == train::OutputForm::HiddenToken && !options.data.empty())
     throw UsageError(
         fmt::format("--data {}: {} predicts the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
@@ -503,11 +509,11 @@ int run_predict(const PredictOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
-  const models::Info& info = model.info();
   set_precision(precision_from_name(model.settings().precision));
   refuse_what_does_not_fit(model, options);
-  if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
-  if (info.finds_spans()) return run_answers(model, options);
+  const train::OutputForm form = model.task().output_form();
+  if (makes_text(form)) return run_language(model, options);
+  if (form == train::OutputForm::Answer) return run_answers(model, options);
   PredictOutput output(model, {.top = options.top,
                                .json = options.json,
                                .plain = options.plain,

@@ -21,7 +21,7 @@ void refuse_notes(const Notes& notes) {
   std::string message = to_string(*first);
   const auto more = std::count_if(std::next(first), notes.end(), refused);
   if (more > 0) message += cat(" (and ", more, " more)");
-  throw FormatError(message + ": refused, for 'strict' is on");
+  throw FormatError(message + ": refused because 'strict' is on");
 }
 
 }  // namespace tenon

@@ -17,7 +17,7 @@ namespace {
 
 // Half as many samples at a time until they can be measured.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
-  EvalStep step(session.net, loss_of(session.run, session.net, 0), session.run.info().tokens);
+  EvalStep step(session.net, loss_of(session.run, session.net, 0), session.run.task);
   for (std::int64_t batch = measured.batch();; batch /= 2) {
     try {
       (void)step.plan(measured, batch);

@@ -6,10 +6,11 @@
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
+#include <tenon/task.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "data/scale.h"
+#include "data/pixels/scale.h"
 #include "device/buffer.h"
 #include "graph/node.h"
 #include "train/batches.h"
@@ -17,13 +18,13 @@
 namespace tenon::train {
 namespace {
 
-// Probabilities of classes, or quantities.
-CompiledFunction compiled(const nn::AnyModule& net, bool quantities, int views_rank) {
-  return compile([net, quantities, views_rank](const std::vector<Tensor>& in) {
+CompiledFunction compiled(const nn::AnyModule& net, const std::shared_ptr<const Task>& task,
+                          int views_rank) {
+  return compile([net, task, views_rank](const std::vector<Tensor>& in) {
     const bool has_views = in[0].rank() == views_rank && in[0].size(1) > 1;
     Tensor scores = net(has_views ? views_as_examples(in[0]) : in[0]);
-    if (has_views) scores = mean_of_views(scores, in[0].size(1), quantities);
-    return std::vector<Tensor>{quantities ? scores : softmax(scores)};
+    if (has_views) scores = task->mean_over_views(scores, in[0].size(1), DType::Int64);
+    return std::vector<Tensor>{task->predictions(scores)};
   });
 }
 
@@ -40,8 +41,7 @@ Predictor::Predictor(const nn::AnyModule& net, const ResolvedModel& model)
       classes_(model.settings.classes),
       mean_(model.images.scale.mean),
       deviation_(model.images.scale.std),
-      function_(compiled(net, model.is_regression(),
-                         model.info().input.rank() <= 3 ? kViewsRank : kNoViews)) {
+      function_(compiled(net, model.task, model.info().input.rank() <= 3 ? kViewsRank : kNoViews)) {
   if (!mean_.empty()) return;
   mean_ = {model.settings.input_mean};
   deviation_ = {model.settings.input_std};

@@ -60,6 +60,7 @@ KeepOptions keep_options(const Settings& s) {
 ResolvedModel::ResolvedModel(Settings given)
     : settings(std::move(given)),
       network(SettingsNetwork::keep(settings)),
+      task(task_of(settings)),
       compute{precision_from_name(settings.precision),
               parse_layer_precision(settings.layer_precision), tune_from_name(settings.tune),
               settings.threads, static_cast<std::uint64_t>(settings.seed)},

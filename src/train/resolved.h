@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include <tenon/context.h>
 #include <tenon/optim.h>
+#include <tenon/task.h>
 #include <tenon/train.h>
 
 #include "models/network.h"
@@ -55,10 +57,10 @@ struct ResolvedModel {
 
   /// What is known of the network.
   const models::Info& info() const { return network.info(); }
-  bool is_regression() const { return settings.task == "regression"; }
 
   Settings settings;
   models::Network network;
+  std::shared_ptr<const Task> task;  ///< not null
   ComputeSettings compute;
   std::optional<LoraOptions> lora;  ///< empty: no adapters
   ImageSettings images;

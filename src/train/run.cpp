@@ -15,11 +15,12 @@
 #include <tenon/shapes_only.h>
 #include "base/background.h"
 #include "base/str.h"
-#include "data/image_spec.h"
-#include "data/span_dataset.h"
+#include "data/images/image_spec.h"
+#include "data/text/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
+#include "models/weights/published_config.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
@@ -30,7 +31,7 @@
 #include "train/model_file.h"
 #include "train/opened.h"
 #include "train/planned.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
@@ -300,9 +301,9 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
 }
 
 // Classes as the config of published weights has them.
-void use_published(const PublishedConfig& config, Settings& settings,
+void use_published(const models::PublishedConfig& config, Settings& settings,
                    std::vector<std::string>& class_names) {
-  if (config.regression && settings.task != "regression")
+  if (config.regression && find_task(settings.task)->output_form() != OutputForm::Values)
     throw NotSupported(cat(config.path,
                            ": the network predicts numbers, not classes: train it with --task "
                            "regression, or use a classification network"));
@@ -398,7 +399,7 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
   return fit(ResolvedRun(std::move(settings)), dir, true, options);
 }
 
-TrainedModel::TrainedModel() : net_(nn::Identity()) {}
+TrainedModel::TrainedModel() : task_(find_task(Settings().task)), net_(nn::Identity()) {}
 
 TrainedModel TrainedModel::open(const std::string& run_or_file) {
   TrainedModel out;
@@ -441,6 +442,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.data_digest_ = digest->second;
     }
   }
+  SettingsNetwork::keep(out.settings_);
+  out.task_ = task_of(out.settings_);
   out.load_record();
   out.compute_here();
   const ContextScope scope(out.context_);
@@ -462,13 +465,14 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.settings_ = settings;
   out.foreign_ = true;
   out.settings_.weights = file;
-  const std::optional<PublishedConfig> config =
-      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  const std::optional<models::PublishedConfig> config =
+      settings.network.empty() ? models::published_config(file, settings.model) : std::nullopt;
   out.settings_ = as_published(std::move(out.settings_));
   out.settings_.weights = settings.weights;
   if (config) use_published(*config, out.settings_, out.class_names_);
   const models::Info& info = SettingsNetwork::keep(out.settings_).info();
   if (out.settings_.classes == 0) out.settings_.classes = info.classes;
+  out.task_ = task_of(out.settings_);
   out.tokenizer_ = tokenizer_of(out.settings_, "");
   out.compute_here();
   const ContextScope scope(out.context_);
@@ -522,9 +526,10 @@ void TrainedModel::name_classes(std::int64_t classes) {
       class_names_.push_back(cat("<", i, ">"));
     return;
   }
-  if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
+  const bool named = task_->output_form() != OutputForm::Values;
+  if (static_cast<std::int64_t>(class_names_.size()) == classes && named) return;
   class_names_.clear();
-  if (is_regression()) return;
+  if (!named) return;
   const bool words = info().tokens && tokenizer_ != nullptr;
   if (words && tokenizer_->size() <= classes)
     for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(tokenizer_->token(i));
@@ -609,13 +614,16 @@ Tensor TrainedModel::predict(const Tensor& images) const {
 Tensor TrainedModel::predict_text(const std::string& text) const {
   const models::Info& info = this->info();
   if (!given_net_ && net_.as<models::Decoder>() != nullptr) return next_token(tokens_of(text));
-  if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
+  const OutputForm form = task_->output_form();
+  const bool hidden_token = form == OutputForm::HiddenToken,
+             one_class = form == OutputForm::Classes || hidden_token;
+  if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || !one_class)
     throw ValueError(cat(file_, ": model '", settings_.model,
-                         info.finds_spans() ? "' finds answers in texts: ask it a question"
-                         : info.pairs       ? "' translates texts: use translate()"
-                                            : "' takes no text"));
+                         form == OutputForm::Answer ? "' finds answers in texts: ask it a question"
+                         : form == OutputForm::Translation ? "' translates texts: use translate()"
+                                                           : "' takes no text"));
   const ContextScope scope(context_);
-  const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
+  const std::size_t tab = hidden_token ? std::string::npos : text.find('\t');
   data::TypedTokens row;
   if (tab == std::string::npos)
     row.tokens = data::encode_within(*tokenizer_, text, text_length(opened_->model));
@@ -629,7 +637,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
   const Tensor scores =
       net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
-  if (!info.masked) return softmax(reshape(scores, {scores.numel()})).eval();
+  if (!hidden_token) return task_->predictions(reshape(scores, {scores.numel()})).eval();
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
@@ -639,7 +647,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
 }
 
 void TrainedModel::require_spans() const {
-  if (tokenizer_ == nullptr || given_net_ || !info().finds_spans())
+  if (tokenizer_ == nullptr || given_net_ || task_->output_form() != OutputForm::Answer)
     throw ValueError(cat(file_, ": model '", settings_.model, "' does not answer questions"));
 }
 
@@ -660,7 +668,7 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
   require_spans();
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> opened = open_set(data);
-  const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
+  const auto* set = opened->as<data::SpanDataset>();
   if (set == nullptr)
     throw ShapeError(
         cat("'", data.data, "' has no questions: give a file of questions, as in spans:FILE"));

@@ -15,10 +15,9 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
-#include "base/cache_file.h"
 #include "base/str.h"
-#include "data/prefetch.h"
-#include "data/span_dataset.h"
+#include "base/system/cache_file.h"
+#include "data/loading/prefetch.h"
 #include "io/file.h"
 #include "optim/warmup.h"
 #include "train/class_names.h"
@@ -27,7 +26,7 @@
 #include "train/kept.h"
 #include "train/lora.h"
 #include "train/model_file.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -54,17 +53,6 @@ data::LoaderOptions loader_options(const ResolvedModel& model) {
   return o;
 }
 
-// A model that translates takes pairs of any length.
-void check_pairs(const Settings& settings, const data::Dataset& set) {
-  const Shape input = set.input_shape();
-  if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
-      set.target_shape() == Shape{input[1]} && set.classes() > 0)
-    return;
-  throw ShapeError(cat("model '", settings.model, "' needs pairs of texts, but a sample of '",
-                       settings.data, "' is ", set.input_dtype(), " ", input,
-                       ": use the data source numbers, or a file, as in --data pairs:FILE"));
-}
-
 // What reads text by a tokenizer must have a place for each of its tokens.
 void check_vocabulary(const Settings& settings, const models::Info& model,
                       const data::Tokenizer* tokenizer) {
@@ -83,70 +71,6 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
             ? cat(": give it so many, as in ", settings.model.substr(0, settings.model.find(':')),
                   ":vocabulary=", tokenizer->size())
             : cat(": write vocabulary = ", tokenizer->size(), " in the file")));
-}
-
-// Questions behind which parts of texts stand, in tokens.
-void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
-    throw ShapeError(cat("model '", settings.model, "' learns to find answers in texts, but '",
-                         settings.data,
-                         "' has no answers: give a file of questions, as in --data spans:FILE"));
-  if (set.input_shape()[1] > context[0])
-    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
-                         " tokens, but questions and parts of texts of '", settings.data, "' have ",
-                         set.input_shape()[1],
-                         ": make the parts shorter, as in spans:FILE,length=", context[0]));
-}
-
-// Texts, or pairs of them, with a class each, in tokens.
-void check_texts(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  const Shape input = set.input_shape();
-  const bool texts = input.rank() == 1 || (input.rank() == 2 && input[0] == 2);
-  if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
-      set.classes() < 1)
-    throw ShapeError(cat("model '", settings.model,
-                         "' needs texts with a class each, but a sample of '", settings.data,
-                         "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": give a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
-  if (input[input.rank() - 1] > context[0])
-    throw ShapeError(cat(
-        "model '", settings.model, "' sees ", context[0], " tokens, but lines of '", settings.data,
-        "' have ", input[input.rank() - 1], ": cut them, as in lines:FILE,length=", context[0]));
-}
-
-// A model of language takes windows up to its context.
-void check_tokens(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
-                       set.target_shape() == set.input_shape() && set.classes() > 0;
-  if (!windows)
-    throw ShapeError(cat("model '", settings.model, "' needs text, but a sample of '",
-                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": give a text file, as in --data text:FILE"));
-  if (set.input_shape()[0] > context[0])
-    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
-                         " tokens, but the windows of '", settings.data, "' have ",
-                         set.input_shape()[0],
-                         ": give the data a shorter length, as in text:FILE,length=", context[0]));
-}
-
-// Where a model does not take the data: one that does, as far as there is one.
-std::string other_model(const ResolvedModel& model, const data::Dataset& set) {
-  const Shape input = set.input_shape();
-  const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (set.input_dtype() == DType::Int64) {
-    const char* reader = dynamic_cast<const data::SpanDataset*>(&set) != nullptr ? "bert_spans"
-                         : one_class                                             ? "bert_classifier"
-                         : input.rank() == 2                                     ? "transformer"
-                                                                                 : "gpt2";
-    return cat(": choose a model for such texts, such as ", reader, " ('tenon models')");
-  }
-  if (!model.settings.network.empty()) return ": change 'input' in the file, or use other data";
-  const bool for_images = model.info().input.rank() == 3 && input.rank() == 3;
-  const bool quantities = model.is_regression() || is_floating(set.target_dtype());
-  if (for_images || (!quantities && !one_class)) return ": choose another model";
-  return cat(": use mlp:", input.numel(), "-64-",
-             quantities ? set.target_shape().numel() : set.classes(),
-             quantities && !model.is_regression() ? " and --task regression" : "");
 }
 
 }  // namespace
@@ -174,10 +98,9 @@ std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
 data::SourceOptions source_options(const ResolvedModel& model,
                                    std::shared_ptr<const data::TableColumns> columns,
                                    std::shared_ptr<const data::Tokenizer> tokenizer) {
-  return {.classes = !model.is_regression(),
-          .columns = std::move(columns),
-          .tokenizer = std::move(tokenizer),
-          .hide_words = model.info().masked};
+  data::SourceOptions out{.columns = std::move(columns), .tokenizer = std::move(tokenizer)};
+  model.task->set_reading(out);
+  return out;
 }
 
 namespace {
@@ -214,34 +137,10 @@ DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
     throw ValueError(cat("'", settings.data, "' has no samples for training"));
   sets.validation = validation.get();
   sets.test = test.get();
-  const Shape input = sets.train->input_shape();
-  if (model.pairs) {
-    check_pairs(settings, *sets.train);
-    return sets;
-  }
-  if (model.finds_spans()) {
-    for (const auto& set : {sets.train, sets.validation, sets.test})
-      if (set != nullptr) check_spans(settings, *set, model.input);
-    return sets;
-  }
-  if (model.tokens) {
-    check_tokens(settings, *sets.train, model.input);
-    return sets;
-  }
-  if (model.takes_tokens()) {
-    check_texts(settings, *sets.train, model.input);
-    return sets;
-  }
-  // Perceptrons lay any input in a row; the others want theirs as it is.
-  const bool fits =
-      model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
-  if (!fits)
-    throw ShapeError(cat("model '", settings.model, "' takes ", model.input, ", but a sample of '",
-                         settings.data, "' is ", input, other_model(run, *sets.train)));
-  if (sets.train->classes() < 1 && !run.is_regression())
-    throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
-                         sets.train->target_dtype(), " ", sets.train->target_shape(),
-                         "; for numeric targets, use --task regression"));
+  for (const auto& [set, part] : {std::pair(sets.train, data::Split::Train),
+                                  std::pair(sets.validation, data::Split::Validation),
+                                  std::pair(sets.test, data::Split::Test)})
+    if (set != nullptr) run.task->check_data({settings, model, *set}, part);
   return sets;
 }
 
@@ -295,40 +194,15 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
   if (run.info().takes_tokens()) return;
-  const Settings& settings = run.settings;
   Shape batch{2};
   for (std::int64_t size : set.input_shape()) batch.push_back(size);
   const std::vector<Shape> outputs = net.summary(batch).outputs;
-  const Shape out = outputs.size() == 1 ? outputs[0] : Shape();
-  const std::int64_t given = out.numel() / 2, wanted = settings.classes;
-  const bool quantities = run.is_regression();
-  if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
-  throw ShapeError(
-      cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
-          " for a sample, where '", settings.data, "' has ", wanted,
-          quantities ? (wanted == 1 ? " target" : " targets") : " classes",
-          settings.network.empty() ? ": choose a model with as many outputs"
-                                   : ": end the file's layers with { linear = \"classes\" }",
-          settings.network.empty() && run.info().input.rank() == 1
-              ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
-              : std::string(),
-          // 1,000 different prices in 200 rows are no classes.
-          !quantities && wanted > set.size() ? "; or, for numeric targets, use --task regression"
-                                             : ""));
+  run.task->check_outputs({run.settings, run.info(), set},
+                          outputs.size() == 1 ? outputs[0] : Shape());
 }
 
 nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing) {
-  if (model.is_regression()) return StandardizedLoss{target_deviation(net)};
-  const models::Info& info = model.info();
-  if (info.rubbish_score)
-    return [label_smoothing, rubbish = *info.rubbish_score](const Tensor& scores,
-                                                            const Tensor& target) {
-      const Tensor all = concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
-      return cross_entropy(all, target, Reduction::Mean, label_smoothing);
-    };
-  if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
-                              .ignore_index = data::kIgnoredTarget};
+  return model.task->loss({model.settings, model.info(), net, label_smoothing});
 }
 
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {
@@ -392,6 +266,20 @@ std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch
              wanted);
 }
 
+// Shapes alone need no labels.
+data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& set) {
+  const Settings& settings = run.settings;
+  if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(cat("setting 'sampling' is 'balanced', but ", why));
+  };
+  if (!settings.shuffle) refuse("'shuffle' is false: balanced samples have a random order");
+  if (run.task->output_form() != OutputForm::Classes || set.classes() < 1 ||
+      set.target_shape().rank() != 0)
+    refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
+  return {.weights = data::class_balanced_weights(set)};
+}
+
 }  // namespace
 
 namespace {
@@ -417,6 +305,7 @@ void Session::make_optimizer() {
 void Session::make_loaders() {
   data::LoaderOptions training = loader_options(run);
   training.augment = run.augmentation.plain;
+  training.sampling = sampling_of(run, *sets.train);
   train = std::make_unique<data::Loader>(sets.train, training);
   measured_ = sets;
   make_measuring_loaders();
@@ -448,16 +337,15 @@ Stage Session::unfreeze() {
 Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resume)
     : run(resolved), sets(opened), net(nn::Identity()), tokenizer(opened.tokenizer) {
   Settings& settings = run.settings;
-  const bool quantities = run.is_regression();
-  if (settings.classes == 0)
-    settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
-  if (settings.classes < sets.train->classes())
+  const std::int64_t outputs = run.task->outputs(*sets.train);
+  if (settings.classes == 0) settings.classes = outputs;
+  if (settings.classes < outputs)
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
-                         "' has ", sets.train->classes()));
+                         "' has ", outputs));
   net = make_net(run, settings.classes);
   check_outputs(*sets.train);
   if (settings.standardize && is_table(*sets.train))
-    net = standardized(net, *sets.train, quantities);
+    net = standardized(net, *sets.train, run.task->scales_targets());
   loss = loss_of(run, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(cat(
@@ -561,11 +449,13 @@ std::string scale_text(const ChannelScale& scale) {
 void Session::open_teacher(const data::Dataset& set) {
   const Settings& settings = run.settings;
   const TrainedModel model = TrainedModel::open(settings.teacher);
-  if (run.is_regression() || model.is_regression())
-    throw NotSupported("setting 'teacher': distillation needs classes, and this is a regression");
+  for (const Task* each : {run.task.get(), &model.task()})
+    if (!each->takes_teacher())
+      throw NotSupported(
+          cat("setting 'teacher': distillation needs classes, and this is a ", each->name()));
   const std::vector<std::string> own = class_words(set.class_names());
   const models::Info &given = model.info(), &wanted = run.info();
-  const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
+  const bool takes_them = given.task() == wanted.task() &&
                           (given.tokens || given.input.numel() == wanted.input.numel());
   if (!takes_them || model.settings().classes != settings.classes)
     throw ValueError(cat("setting 'teacher': ", settings.teacher, " (", model.settings().model,
@@ -597,7 +487,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule = run.optimizer.schedule;
   o.schedule_options = run.optimizer.schedule_options;
   o.clip_norm = settings.clip_norm;
-  o.tokens = run.info().tokens;
+  o.task = run.task;
   if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
   o.stage_epochs = run.frozen.until_epoch;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };

@@ -44,8 +44,7 @@ data::SourceOptions source_options(const ResolvedModel& model,
 /// have.
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes);
 
-/// The training loss. For regression with a standardized network: the squared error in units of the
-/// targets' standard deviation.
+/// The task's loss.
 nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing);
 
 struct Session {

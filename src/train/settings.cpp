@@ -13,12 +13,12 @@
 
 #include "base/str.h"
 #include "device/parse.h"
-#include "io/numbers.h"
-#include "io/toml.h"
+#include "io/text/numbers.h"
+#include "io/text/toml.h"
 #include "models/network.h"
 #include "train/images.h"
 #include "train/lora.h"
-#include "train/published_config.h"
+#include "train/published.h"
 
 namespace tenon::train {
 namespace {
@@ -42,10 +42,15 @@ const Field kFields[] = {
     {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
     {kNetwork, "content of the file that model names", &Settings::network},
-    {"task", "classification or regression", &Settings::task},
+    {"task",
+     "what the network learns: classification, multi_label, regression, or a registered task; "
+     "networks of text have a task of their own",
+     &Settings::task},
     {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
      &Settings::activation},
-    {"head", "layers that replace the classifier of alexnet, vgg16 or resnetN: 256,relu",
+    {"head",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier: 256,relu",
      &Settings::head},
     {"lora", "LoRA adapters: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
      &Settings::lora},
@@ -128,6 +133,10 @@ const Field kFields[] = {
      9e15},
     {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
     {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"sampling",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
     {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
@@ -241,7 +250,7 @@ void check_choice(const Field& f, const std::string& value,
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model" && !models::is_network_file(value)) models::info(value);
-  if (key == "task") check_choice(f, value, {"classification", "regression"});
+  if (key == "task") check_choice(f, value, task_names());
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
@@ -255,6 +264,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
@@ -569,7 +579,15 @@ Settings Settings::of_text(const std::string& toml, const std::string& source) {
 // Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  out.apply_lines(lines, file);
+  // Transforms of one's own are known to the program that trained the run. Another program can use
+  // the model, which needs none; what trains reads the list and refuses it.
+  std::vector<SettingText> checked;
+  for (const SettingText& line : lines)
+    if (line.key == "augment")
+      out.augment = line.value;
+    else
+      checked.push_back(line);
+  out.apply_lines(checked, file);
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))

@@ -1,4 +1,4 @@
-// How many threads prepare a run's batches.
+// The number of threads that prepare a run's batches.
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace tenon;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("workers: one, or for files of images as many as compute, unless said otherwise") {
+TEST_CASE("workers: one, or for image files as many as compute threads, unless set") {
   const fs::path folder = fs::temp_directory_path() / "tenon-test-workers";
   for (const char* kind : {"a", "b"}) {
     fs::create_directories(folder / kind);
