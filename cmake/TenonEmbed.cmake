@@ -1,7 +1,7 @@
 # Embeds the device headers in the library, so that an installed library can compile kernels at run time. Also embeds the tables of
 # measured engine choices.
 file(GLOB TENON_DEVICE_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
-     ${PROJECT_SOURCE_DIR}/src/scalar/*.h ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cuh
+     ${PROJECT_SOURCE_DIR}/src/scalar/*.h ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cuh ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*/*.cuh
      ${PROJECT_SOURCE_DIR}/src/cuda/tuned/*.tune)
 list(TRANSFORM TENON_DEVICE_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE TENON_DEVICE_HEADER_PATHS)
 string(REPLACE ";" "|" TENON_DEVICE_HEADER_LIST "${TENON_DEVICE_HEADERS}")

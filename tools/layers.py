@@ -32,13 +32,58 @@ MATRIX = {
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
-    "models": ["nn", "io:io/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
+    "models": ["nn", "io:io/text/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
     "report": ["train:train/records.h", "io", "base"],
 }
 
-# Rooms inside a room. A key is a folder; its value lists the sibling folders that it may include. Files of the parent may include all.
+# Rooms inside a room. A key is a folder; its value lists the sibling folders that each may include. "." is the ground floor: the files
+# of the folder itself. Without a ".", these files are the top floor: they may include all rooms of the folder, and none may include them.
 INNER = {
+    "src/base": {
+        ".": [],  # what any code may need
+        "system": ["."],  # environment variables, log, cache files
+    },
+    "src/data": {
+        "samples": [],  # the parts of a source, and samples in memory
+        "pixels": [],  # image arithmetic with the same bits on every machine
+        "tokens": [],  # text to tokens and back
+        "drawn": ["samples", "pixels"],  # generated digits and scenes
+        "tables": ["samples"],  # CSV files and what reads rows
+        "text": ["tables", "tokens", "samples"],  # text datasets and the files of tokenizers
+        "images": ["pixels", "tables", "samples"],  # image files, folders, lists and archives
+        "loading": ["images", "pixels", "samples"],  # batches, for the CPU and the GPU
+    },
+    "src/io": {
+        ".": [],  # files and bytes
+        "archives": ["."],  # gzip, tar, zip
+        "images": ["."],  # image codecs
+        "text": ["."],  # CSV, JSON, TOML, numbers and encodings
+        "tensors": ["archives", "text", "."],  # safetensors, NumPy, PyTorch, GGUF, IDX
+        "video": ["images", "."],
+    },
+    "src/cpu/engines": {
+        "reference": [],  # the plain interpreter that tests compare with
+        "run": [],  # programs over tiles and chains while they run
+        "compile": ["run"],  # regions to programs over tiles
+    },
+    "src/cpu/kernels": {
+        ".": [],  # instruction sets, contracts, sorting
+        "gemm": ["."],
+        "tile": ["."],  # element-wise programs over tiles of memory
+        "attention": ["gemm", "tile", "."],
+        "conv": ["gemm", "."],
+        "pool": ["gemm", "."],
+    },
+    "src/cuda/kernels": {
+        ".": [],  # intrinsics, index arithmetic, random numbers, conversions
+        "gemm": ["."],
+        "images": ["."],
+        "opaque": ["."],  # pooling, movement, sorting, response normalization
+        "maps": ["opaque", "."],  # element-wise work, reductions and epilogues
+        "attention": ["maps", "."],
+        "conv": ["gemm", "maps", "."],
+    },
     "src/cuda/engines": {
         "launch": [],  # shared by all launches: words of sources and arguments, counters
         "maps": ["launch"],  # the printer of element-wise work, reductions and epilogues
@@ -192,9 +237,11 @@ class Tree:
         for folder, matrix in INNER.items():
             if not name.startswith(folder + "/"):
                 continue
-            inner, other = (each.removeprefix(folder + "/").split("/")[0] for each in (name, target))
-            if "/" not in name.removeprefix(folder + "/") or not target.startswith(folder + "/") or inner == other:
-                continue  # a file of the parent, of another room, or of the same room
+            if not target.startswith(folder + "/"):
+                continue  # a file of another room
+            inner, other = (each.removeprefix(folder + "/").rpartition("/")[0].split("/")[0] or "." for each in (name, target))
+            if inner == other or (inner == "." and "." not in matrix):
+                continue  # a file of the same room, or of the top floor
             if inner not in matrix:
                 self.problems.append(f"{where}: there is no room '{inner}' in {folder}; add it to INNER in tools/layers.py")
             elif other not in matrix[inner]:
@@ -271,6 +318,10 @@ PLANTED = [
       "src/cuda/engines/c.cpp": '#include "cuda/engines/maps/d.h"\n', "src/cuda/engines/maps/d.h": ""}, None),
     ({"src/cuda/engines/launch/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
      "room 'launch' of src/cuda/engines may not include"),
+    ({"src/cuda/engines/launch/a.cpp": '#include "cuda/engines/b.h"\n', "src/cuda/engines/b.h": ""},
+     "room 'launch' of src/cuda/engines may not include src/cuda/engines/b.h of '.'"),
+    ({"src/io/text/a.cpp": '#include "io/b.h"\n', "src/io/b.h": ""}, None),
+    ({"src/io/b.cpp": '#include "io/text/a.h"\n', "src/io/text/a.h": ""}, "room '.' of src/io may not include"),
     ({"src/cuda/engines/attic/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
      "there is no room 'attic' in src/cuda/engines"),
     ({"src/cuda/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cuda' may not include"),

@@ -12,23 +12,23 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
-#include "base/env.h"
 #include "base/str.h"
-#include "data/csv_dataset.h"
-#include "data/csv_spec.h"
-#include "data/image_spec.h"
-#include "data/joined_dataset.h"
-#include "data/part_reader.h"
-#include "data/published_sets.h"
-#include "data/row_options.h"
-#include "data/scenes.h"
-#include "data/source_parts.h"
-#include "data/split.h"
-#include "data/split_spec.h"
-#include "data/tensor_dataset.h"
-#include "data/text_readers.h"
+#include "base/system/env.h"
+#include "data/drawn/scenes.h"
+#include "data/images/image_spec.h"
+#include "data/samples/joined_dataset.h"
+#include "data/samples/part_reader.h"
+#include "data/samples/published_sets.h"
+#include "data/samples/source_parts.h"
+#include "data/samples/split.h"
+#include "data/samples/split_spec.h"
+#include "data/samples/tensor_dataset.h"
+#include "data/tables/csv_dataset.h"
+#include "data/tables/csv_spec.h"
+#include "data/tables/row_options.h"
+#include "data/text/text_readers.h"
 #include "io/file.h"
-#include "io/numbers.h"
+#include "io/text/numbers.h"
 
 namespace tenon::data {
 namespace {

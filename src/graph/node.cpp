@@ -9,8 +9,8 @@
 
 #include <tenon/error.h>
 
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
 #include "device/versions.h"
 #include "graph/called.h"
 #include "graph/context.h"

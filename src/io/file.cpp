@@ -15,8 +15,8 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 
 namespace tenon::io {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <tenon/models.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "models/file_keys.h"
 
 namespace tenon::models {

@@ -9,7 +9,7 @@
 
 #include <tenon/models.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 
 namespace tenon::models {
 

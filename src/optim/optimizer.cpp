@@ -11,8 +11,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
 #include "graph/on_host.h"

@@ -5,8 +5,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 
 namespace tenon::optim {
 namespace {

@@ -9,8 +9,8 @@
 #include <tenon/error.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "optim/warmup.h"
 
 namespace tenon::optim {

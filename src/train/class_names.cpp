@@ -10,8 +10,8 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
 #include "io/file.h"
 #include "train/model_file.h"
 

@@ -8,7 +8,7 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 #include "train/fit.h"
 #include "train/last_batch.h"
 #include "train/part_fits.h"

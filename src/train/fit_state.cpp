@@ -8,9 +8,9 @@
 #include <tenon/ops.h>
 
 #include "base/background.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "base/system/log.h"
+#include "io/tensors/safetensors.h"
 #include "train/data_digest.h"
 #include "train/fit.h"
 #include "train/lengths.h"

@@ -16,10 +16,10 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
 #include "io/file.h"
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"

@@ -12,7 +12,7 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
-#include "data/prefetch.h"
+#include "data/loading/prefetch.h"
 #include "device/backend.h"
 #include "train/settings.h"
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
 
 namespace tenon::train {
 namespace {

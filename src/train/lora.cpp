@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
-#include "io/numbers.h"
+#include "io/text/numbers.h"
 
 namespace tenon::train {
 namespace {

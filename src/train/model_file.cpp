@@ -7,8 +7,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "data/dates.h"
-#include "io/json.h"
+#include "data/tables/dates.h"
+#include "io/text/json.h"
 #include "train/run_data.h"
 
 namespace tenon::train {

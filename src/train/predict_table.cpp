@@ -16,10 +16,10 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "data/csv_spec.h"
-#include "data/table.h"
-#include "io/csv.h"
-#include "io/encoding.h"
+#include "data/tables/csv_spec.h"
+#include "data/tables/table.h"
+#include "io/text/csv.h"
+#include "io/text/encoding.h"
 #include "train/run_data.h"
 
 namespace tenon::train {

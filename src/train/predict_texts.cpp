@@ -16,11 +16,11 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "data/line_reader.h"
-#include "data/row_options.h"
-#include "data/source_parts.h"
-#include "data/table_header.h"
-#include "io/encoding.h"
+#include "data/samples/source_parts.h"
+#include "data/tables/line_reader.h"
+#include "data/tables/row_options.h"
+#include "data/tables/table_header.h"
+#include "io/text/encoding.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
 

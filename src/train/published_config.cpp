@@ -14,8 +14,8 @@
 
 #include "base/str.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "io/lfs.h"
+#include "io/text/json.h"
 #include "train/published_fields.h"
 
 namespace tenon::train {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace tenon::train {
 

@@ -9,7 +9,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace tenon::train {
 namespace {

@@ -16,11 +16,11 @@
 #include <tenon/error.h>
 #include <tenon/log.h>
 
-#include "base/folder_names.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
+#include "base/system/log.h"
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 namespace tenon::train {
 namespace {

@@ -19,7 +19,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 namespace tenon::train {
 namespace {

@@ -15,10 +15,10 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
-#include "base/cache_file.h"
 #include "base/str.h"
-#include "data/prefetch.h"
-#include "data/span_dataset.h"
+#include "base/system/cache_file.h"
+#include "data/loading/prefetch.h"
+#include "data/text/span_dataset.h"
 #include "io/file.h"
 #include "optim/warmup.h"
 #include "train/class_names.h"

@@ -13,8 +13,8 @@
 
 #include "base/str.h"
 #include "device/parse.h"
-#include "io/numbers.h"
-#include "io/toml.h"
+#include "io/text/numbers.h"
+#include "io/text/toml.h"
 #include "train/images.h"
 #include "train/lora.h"
 #include "train/published_config.h"

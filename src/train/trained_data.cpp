@@ -14,10 +14,10 @@
 #include <tenon/images.h>
 #include <tenon/train.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
-#include "data/image_spec.h"
-#include "data/span_dataset.h"
+#include "base/system/option_ranges.h"
+#include "data/images/image_spec.h"
+#include "data/text/span_dataset.h"
 #include "train/batches.h"
 #include "train/class_names.h"
 #include "train/data_digest.h"

@@ -13,8 +13,8 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
-#include "base/cache_file.h"
-#include "base/env.h"
+#include "base/system/cache_file.h"
+#include "base/system/env.h"
 #include "io/file.h"
 #include "io/folder.h"
 

@@ -9,9 +9,9 @@
 #include <limits>
 #include <string>
 
-#include "base/env.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/env.h"
+#include "base/system/log.h"
 
 using namespace tenon;
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "cpu/kernels/conv2d.h"
-#include "cpu/kernels/conv_bodies.h"
+#include "cpu/kernels/conv/conv2d.h"
+#include "cpu/kernels/conv/conv_bodies.h"
 #include "kernel_check.h"
 
 using namespace tenon;
@@ -185,14 +185,14 @@ struct Counter {
   std::atomic<bool> in_range{true};
   Counter(std::int64_t batch, std::int64_t r, std::int64_t c)
       : rows(r), cols(c), seen(static_cast<std::size_t>(batch * r * c)) {}
-  static void call(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     Counter& self = *static_cast<Counter*>(ctx);
-    if (worker < 0 || worker >= num_threads()) self.in_range = false;
+    const auto [batch, row0, row1, col0, col1] = block.place;
+    if (block.worker < 0 || block.worker >= num_threads()) self.in_range = false;
     for (std::int64_t i = row0; i < row1; ++i) {
       for (std::int64_t j = col0; j < col1; ++j) {
         self.seen[static_cast<std::size_t>((batch * self.rows + i) * self.cols + j)]++;
-        block[(i - row0) * ld + j - col0] *= 2;
+        block.data[(i - row0) * block.ld + j - col0] *= 2;
       }
     }
   }
@@ -410,12 +410,12 @@ struct Keeper {
   std::int64_t channels, pixels;
   Keeper(std::int64_t images, std::int64_t k, std::int64_t p)
       : values(static_cast<std::size_t>(images * k * p), kNan), channels(k), pixels(p) {}
-  static void call(void* ctx, int, std::int64_t image, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     Keeper& self = *static_cast<Keeper*>(ctx);
+    const auto [image, row0, row1, col0, col1] = block.place;
     for (std::int64_t row = row0; row < row1; ++row) {
       const std::int64_t to = (image * self.channels + row) * self.pixels + col0;
-      std::copy_n(block + (row - row0) * ld, col1 - col0, self.values.data() + to);
+      std::copy_n(block.data + (row - row0) * block.ld, col1 - col0, self.values.data() + to);
     }
   }
 };

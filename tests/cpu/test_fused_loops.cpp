@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 #include "region_builders.h"
 
 using namespace tenon;

@@ -170,7 +170,7 @@ TEST_CASE("bf16x6's sources compile and do not contain sizes") {
   }
   for (const Case& k : {Case{1024, 4095, 2048}, Case{512, 512, 4096, true, true, "128-2/2"}}) {
     const std::string kernel = text(k);
-    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"");
     REQUIRE(start != std::string::npos);
     const std::string last = kernel.substr(start);
     const cuda::CompileResult result =

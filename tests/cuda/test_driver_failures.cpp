@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/gpu.h"
 

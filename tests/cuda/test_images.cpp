@@ -13,10 +13,10 @@
 #include "../io/jpeg.h"
 #include "compiler.h"
 #include "cuda/device/nvjpeg.h"
-#include "data/order.h"
+#include "data/samples/order.h"
 #include "device/backend.h"
 #include "gpu.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "train/images.h"
 #include "train/session.h"
 

@@ -134,7 +134,7 @@ TEST_CASE("wgmma's sources compile and do not contain sizes") {
                         {1024, 4096, 1024, F, F, true, false, 0, "", true}};
   for (const Case& k : kinds) {
     const std::string kernel = text(k);
-    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"");
     REQUIRE(start != std::string::npos);
     const std::string last = kernel.substr(start);
     const cuda::CompileResult result =

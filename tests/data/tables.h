@@ -6,7 +6,7 @@
 
 #include <tenon/error.h>
 
-#include "data/csv_dataset.h"
+#include "data/tables/csv_dataset.h"
 
 namespace tables {
 

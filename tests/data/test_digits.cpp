@@ -11,8 +11,8 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "data/digit_shapes.h"
-#include "data/digits.h"
+#include "data/drawn/digit_shapes.h"
+#include "data/drawn/digits.h"
 
 using namespace tenon;
 

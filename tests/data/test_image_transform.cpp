@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <tenon/images.h>
 
-#include "data/image_transforms.h"
+#include "data/images/image_transforms.h"
 
 using namespace tenon;
 

@@ -13,7 +13,7 @@
 #include <tenon/tensor.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "io/jpeg.h"
 
 using namespace tenon;

@@ -15,8 +15,8 @@
 #include <tenon/tokenizer.h>
 
 #include "base/str.h"
-#include "data/line_reader.h"
 #include "data/said.h"
+#include "data/tables/line_reader.h"
 #include "io/folder.h"
 
 using namespace tenon;

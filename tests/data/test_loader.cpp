@@ -17,7 +17,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "data/order.h"
+#include "data/samples/order.h"
 
 using namespace tenon;
 using data::Loader;

@@ -12,8 +12,8 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "data/scene_outline.h"
-#include "data/scenes.h"
+#include "data/drawn/scene_outline.h"
+#include "data/drawn/scenes.h"
 #include "io/folder.h"
 
 using namespace tenon;

@@ -15,7 +15,7 @@
 #include <tenon/io.h>
 
 #include "data/said.h"
-#include "data/split.h"
+#include "data/samples/split.h"
 
 using namespace tenon;
 using data::Parts;

@@ -20,7 +20,7 @@
 #include <tenon/tokenizer.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 
 using namespace tenon;
 using data::Split;

@@ -12,9 +12,9 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "data/csv_dataset.h"
 #include "data/said.h"
 #include "data/tables.h"
+#include "data/tables/csv_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "data/token_stream.h"
-#include "data/unicode.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/unicode.h"
 #include "io/folder.h"
 
 using namespace tenon;

@@ -16,7 +16,7 @@
 #include <tenon/tokenizer.h>
 
 #include "base/str.h"
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;

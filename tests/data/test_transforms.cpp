@@ -13,7 +13,7 @@
 #include <tenon/images.h>
 #include <tenon/ops.h>
 
-#include "data/image_ops.h"
+#include "data/pixels/image_ops.h"
 
 using namespace tenon;
 using data::Image;

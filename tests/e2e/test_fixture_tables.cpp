@@ -11,8 +11,8 @@
 #include <tenon/io.h>
 #include <nlohmann/json.hpp>
 
-#include "data/csv_dataset.h"
-#include "data/source_parts.h"
+#include "data/samples/source_parts.h"
+#include "data/tables/csv_dataset.h"
 
 using namespace tenon;
 

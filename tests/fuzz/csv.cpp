@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "data/csv_dataset.h"
+#include "data/tables/csv_dataset.h"
 #include "fuzz/fuzz.h"
 
 namespace {

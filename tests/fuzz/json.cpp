@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/fuzz.h"
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace {
 

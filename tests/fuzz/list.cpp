@@ -2,7 +2,7 @@
 // byte chooses the part and the format. Listed files are not opened.
 #include <tenon/images.h>
 
-#include "data/line_reader.h"
+#include "data/tables/line_reader.h"
 #include "fuzz/file.h"
 #include "fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // Fuzzes question files: SQuAD's JSON and lines, the positions of answers in tokens, and the
 // windows of the texts.
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 #include "fuzz/fuzz.h"
 
 #include <vector>

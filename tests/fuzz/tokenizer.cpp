@@ -1,8 +1,8 @@
 // Fuzzes the tokenizer readers and encoding. The first byte chooses: the bytes are tokenizer.json,
 // vocab.txt, merges.txt, or a text.
-#include "data/added_tokens.h"
-#include "data/token_stream.h"
-#include "data/tokenizer_impl.h"
+#include "data/tokens/added_tokens.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/tokenizer_impl.h"
 #include "fuzz/fuzz.h"
 
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "fuzz/fuzz.h"
-#include "io/video.h"
+#include "io/video/video.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

@@ -2,8 +2,8 @@
 // archive of arrays, an archive around these bytes, an index of shards, config.json of one of the
 // supported networks, or the model description in the metadata.
 #include "fuzz/fuzz.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/archives/zip.h"
+#include "io/tensors/weight_table.h"
 #include "train/model_file.h"
 #include "train/published_config.h"
 

@@ -8,9 +8,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # name, folder, exempt files, pattern, reason
 RULES = [
-    ("getenv", "src", {"src/base/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/env.h"),
+    ("getenv", "src", {"src/base/system/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/system/env.h"),
     ("printing", "src", set(), r"\bstd::(cout|cerr|clog|puts|printf)\b|(?<![\w:])f?printf\s*\(\s*(\"|stdout|stderr)",
-     "the library never prints: throw, log through base/log.h, or return text"),
+     "the library never prints: throw, log through base/system/log.h, or return text"),
     ("exit", "src", set(), r"(?<![\w.])(std::)?(exit|_exit|quick_exit)\s*\(", "the library never ends the program: throw"),
     ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|\bsrand\s*\(",
      "use base/philox.h: the same numbers on every machine"),

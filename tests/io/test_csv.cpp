@@ -6,7 +6,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/csv.h"
+#include "io/text/csv.h"
 
 using namespace tenon;
 using Rows = std::vector<std::vector<std::string>>;

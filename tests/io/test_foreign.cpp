@@ -14,7 +14,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/json.h"
+#include "io/text/json.h"
 #include "io/weight_norm.h"
 
 using namespace tenon;

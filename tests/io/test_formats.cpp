@@ -11,10 +11,10 @@
 #include <tenon/weights.h>
 
 #include "base/str.h"
+#include "io/archives/zip.h"
 #include "io/folder.h"
-#include "io/npy.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/tensors/npy.h"
+#include "io/tensors/weight_table.h"
 
 using namespace tenon;
 

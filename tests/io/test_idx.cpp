@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 
-#include "io/idx.h"
+#include "io/tensors/idx.h"
 
 using namespace tenon;
 

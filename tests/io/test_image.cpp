@@ -8,8 +8,8 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "io/image.h"
-#include "io/image_exif.h"
+#include "io/images/image.h"
+#include "io/images/image_exif.h"
 #include "io/jpeg.h"
 
 using namespace tenon;

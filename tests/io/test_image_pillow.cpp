@@ -11,12 +11,12 @@
 #include <tenon/io.h>
 #include <tenon/weights.h>
 
+#include "io/archives/tar.h"
 #include "io/folder.h"
-#include "io/idx.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "io/lfs.h"
-#include "io/tar.h"
-#include "io/video.h"
+#include "io/tensors/idx.h"
+#include "io/video/video.h"
 
 using namespace tenon;
 

@@ -1,5 +1,5 @@
 // JSON: parser and printer compared with nlohmann's, and values under failing allocations.
-#include "io/json.h"
+#include "io/text/json.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/npy.h"
+#include "io/tensors/npy.h"
 
 using namespace tenon;
 

@@ -14,10 +14,10 @@
 #include <tenon/weights.h>
 
 #include "base/str.h"
+#include "io/archives/zip.h"
 #include "io/folder.h"
-#include "io/pickle.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/tensors/pickle.h"
+#include "io/tensors/weight_table.h"
 
 using namespace tenon;
 

@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 using namespace tenon;
 

@@ -14,7 +14,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/toml.h"
+#include "io/text/toml.h"
 
 using namespace tenon;
 

@@ -10,9 +10,9 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "io/archives/tar.h"
 #include "io/file.h"
 #include "io/folder.h"
-#include "io/tar.h"
 
 using namespace tenon;
 

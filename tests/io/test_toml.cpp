@@ -3,7 +3,7 @@
 
 #include <tenon/error.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 
 using namespace tenon;
 using io::TomlValue;

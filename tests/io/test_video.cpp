@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "io/video.h"
+#include "io/video/video.h"
 
 using namespace tenon;
 

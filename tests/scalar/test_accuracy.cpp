@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu/kernels/isa.h"
-#include "cpu/kernels/tile_table.h"
+#include "cpu/kernels/tile/tile_table.h"
 
 using namespace tenon;
 using cpu::TileTable;

@@ -10,7 +10,7 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "train/data_digest.h"
 
 using namespace tenon;

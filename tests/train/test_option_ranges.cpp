@@ -14,8 +14,8 @@
 #include <tenon/models.h>
 #include <tenon/text.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "io/folder.h"
 #include "train/toy.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/index.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/workspace.h"
-#include "cpu/kernels/attention.h"
+#include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/attention/attention.h"
 #include "graph/node.h"
 
 namespace tenon::cpu {
@@ -40,9 +40,12 @@ class AttentionKernel final : public Kernel {
       return attention_forward(shape_, in, result(binding, 0),
                                reinterpret_cast<float*>(result(binding, 1).data),
                                binding.workspace);
-    attention_backward(shape_, in, bound(binding, 3),
-                       reinterpret_cast<const float*>(bound(binding, 4).data), bound(binding, 5),
-                       result(binding, 0), result(binding, 1), result(binding, 2),
+    const AttentionForward forward = {
+        .y = bound(binding, 3),
+        .dy = bound(binding, 5),
+        .log = reinterpret_cast<const float*>(bound(binding, 4).data)};
+    attention_backward(shape_, in, forward,
+                       {result(binding, 0), result(binding, 1), result(binding, 2)},
                        binding.workspace);
   }
 

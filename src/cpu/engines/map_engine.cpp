@@ -1,6 +1,6 @@
 // The map engine: element-wise regions with reductions, computed tile by tile in cache.
 #include "cpu/cpu.h"
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 
 namespace tenon::cpu {
 

@@ -9,11 +9,11 @@
 #include "base/per_thread.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/movement.h"
-#include "cpu/engines/workspace.h"
-#include "cpu/kernels/pool2d.h"
+#include "cpu/engines/run/movement.h"
+#include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/pool/pool2d.h"
 #include "cpu/kernels/sort.h"
-#include "cpu/kernels/tile_table.h"
+#include "cpu/kernels/tile/tile_table.h"
 #include "graph/node.h"
 
 namespace tenon::cpu {

@@ -5,7 +5,7 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/device/library.h"
 
 namespace tenon::cuda {

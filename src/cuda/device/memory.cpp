@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/outside.h"

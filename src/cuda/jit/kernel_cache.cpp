@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/cache_file.h"
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
+#include "base/system/folder_names.h"
 
 namespace tenon::cuda {
 namespace {

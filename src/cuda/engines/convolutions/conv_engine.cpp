@@ -1,4 +1,4 @@
-// Prepares launches of cuda/kernels/conv_*.cuh for a convolution's region: sources, grids,
+// Prepares launches of cuda/kernels/conv/ for a convolution's region: sources, grids,
 // arguments.
 #include "cuda/engines/convolutions/conv_engine.h"
 
@@ -45,7 +45,7 @@ std::string bounds(const Tile& t) { return cat(t.threads, ", ", t.threads <= 256
 
 Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   return {"conv_patch",
-          cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, kNamespace,
+          cat("#include \"cuda/kernels/conv/conv_patch.cuh\"\n", epilogue, kNamespace,
               common_text(s, c)
                   .value("Kind", "kFilters", stored_kind(s.other_dtype))
                   .flags({{"kRowsFirst", s.rows_first}})
@@ -60,7 +60,7 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
 
 Source gradient_source(const ConvShape& s, const ConvConfig& c) {
   return {"conv_gradient",
-          cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", kNamespace,
+          cat("#include \"cuda/kernels/conv/conv_gradient.cuh\"\n", kNamespace,
               common_text(s, c)
                   .value("Kind", "kGradient", stored_kind(s.other_dtype))
                   .ints({{"kAligned", c.by_rows ? 1 : c.aligned},

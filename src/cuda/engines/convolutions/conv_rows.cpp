@@ -133,7 +133,7 @@ bool share_rows(const ConvShape& s, ConvConfig& c) {
 Source rows_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   const int blocks = most_threads(c.tile) / c.tile.threads;
   return {"conv_rows",
-          cat("#include \"cuda/kernels/conv_rows.cuh\"\n", epilogue,
+          cat("#include \"cuda/kernels/conv/conv_rows.cuh\"\n", epilogue,
               "\nusing namespace tenon::cuda;\n\n",
               ConfigText()
                   .value("Math", "kMath", math_name(s.math))

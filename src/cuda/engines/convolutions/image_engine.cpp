@@ -1,4 +1,4 @@
-// Prepares launches of cuda/kernels/conv_image.cuh for a convolution's region.
+// Prepares launches of cuda/kernels/conv/conv_image.cuh for a convolution's region.
 #include "cuda/engines/convolutions/image_engine.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/engines/products/form.h"
 #include "cuda/engines/products/print_prologue.h"
-#include "cuda/kernels/conv_image_args.cuh"
+#include "cuda/kernels/conv/conv_image_args.cuh"
 #include "plan/channel_sums.h"
 #include "plan/tune.h"
 
@@ -26,7 +26,7 @@ namespace {
 constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
-/// Beyond, filters are in shared memory (cuda/kernels/conv_image_taps.cuh).
+/// Beyond, filters are in shared memory (cuda/kernels/conv/conv_image_taps.cuh).
 constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560, kMostTapsOnChip = 160;
 constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
 
@@ -149,7 +149,7 @@ std::string text_of(const Contraction& c, const std::string& more, const char* b
   const Sizes s(c);
   const char* taps = s.has_many_taps() ? "Taps" : "";
   return cat(
-      "#include \"cuda/kernels/conv_image", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
+      "#include \"cuda/kernels/conv/conv_image", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
       "\nusing namespace tenon::cuda;\n\n",
       ConfigText()
           .value("Math", "kMath", c.compute() == DType::BFloat16 ? "Math::Bf16" : "Math::F16")

@@ -1,4 +1,4 @@
-// Prints reductions; kernels/map_reduce.cuh has the device functions.
+// Prints reductions; cuda/kernels/maps/map_reduce.cuh has the device functions.
 #include "cuda/engines/maps/print_reduction.h"
 
 #include <tenon/error.h>

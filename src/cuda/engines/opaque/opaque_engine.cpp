@@ -6,7 +6,7 @@
 
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/attention_args.cuh"
+#include "cuda/kernels/attention/attention_args.cuh"
 #include "graph/node.h"
 
 namespace tenon::cuda {

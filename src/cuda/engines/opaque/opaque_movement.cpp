@@ -6,7 +6,7 @@
 #include "base/axes.h"
 #include "cuda/device/outside.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/movement_args.cuh"
+#include "cuda/kernels/opaque/movement_args.cuh"
 #include "graph/node.h"
 
 namespace tenon::cuda {

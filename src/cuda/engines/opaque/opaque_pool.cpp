@@ -6,7 +6,7 @@
 
 #include "base/index.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/pool_args.cuh"
+#include "cuda/kernels/opaque/pool_args.cuh"
 
 namespace tenon::cuda {
 namespace {

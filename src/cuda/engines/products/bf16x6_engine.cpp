@@ -1,6 +1,6 @@
-// Prepares launches of cuda/kernels/gemm_wgmma.cuh for float32 in bfloat16 parts: the right operand
-// is split into the workspace, tensor maps are made, and the kernel runs with the epilogue. The
-// kernel itself splits the left operand.
+// Prepares launches of cuda/kernels/gemm/gemm_wgmma.cuh for float32 in bfloat16 parts: the right
+// operand is split into the workspace, tensor maps are made, and the kernel runs with the epilogue.
+// The kernel itself splits the left operand.
 #include "cuda/engines/products/bf16x6_engine.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -187,7 +187,7 @@ class Bf16x6Kernel final : public Kernel {
 
   Source text(bool by_four, bool batches, const std::string& epilogue) const {
     return {"gemm_bf16x6",
-            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+            cat("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"\n", epilogue,
                 "\nusing namespace tenon::cuda;\n\n",
                 ConfigText()
                     .ints({{"kRows", config_.rows},

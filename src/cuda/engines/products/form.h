@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/kernels/gemm_args.cuh"
+#include "cuda/kernels/gemm/gemm_args.cuh"
 #include "plan/region.h"
 
 namespace tenon::cuda {

@@ -1,6 +1,6 @@
-// Prepares launches of cuda/kernels/gemm_simt.cuh. A small model of the time in cycles chooses the
-// tile and the number of blocks that share the sum of a tile. Sizes that grow with the batch enter
-// the model rounded up, so that an incomplete batch uses a kernel that is already compiled.
+// Prepares launches of cuda/kernels/gemm/gemm_simt.cuh. A small model of the time in cycles chooses
+// the tile and the number of blocks that share the sum of a tile. Sizes that grow with the batch
+// enter the model rounded up, so that an incomplete batch uses a kernel that is already compiled.
 #include "cuda/engines/products/simt_engine.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/gemm_simt_args.cuh"
+#include "cuda/kernels/gemm/gemm_simt_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -215,7 +215,7 @@ class SimtKernel final : public Kernel {
 
   Source text(bool split, const std::string& epilogue) const {
     const Tile& t = tile_;
-    std::string text = cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
+    std::string text = cat("#include \"cuda/kernels/gemm/gemm_simt.cuh\"\n", epilogue,
                            "\nusing namespace tenon::cuda;\n\n",
                            ConfigText()
                                .ints({{"kM", t.m},

@@ -1,5 +1,5 @@
-// Prepares launches of cuda/kernels/gemm_wgmma.cuh: converts operands to rows that TMA can read,
-// makes their tensor maps, and launches the kernel with the epilogue.
+// Prepares launches of cuda/kernels/gemm/gemm_wgmma.cuh: converts operands to rows that TMA can
+// read, makes their tensor maps, and launches the kernel with the epilogue.
 //
 // Tensor maps contain addresses, so they are made at each run (a microsecond); a captured program
 // keeps them.
@@ -23,7 +23,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/wgmma_config.h"
-#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -226,7 +226,7 @@ class WgmmaKernel final : public Kernel {
 
   Source text(const MatrixShape& shape, DType operands, const std::string& epilogue) const {
     return {"gemm_wgmma",
-            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+            cat("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"\n", epilogue,
                 "\nusing namespace tenon::cuda;\n\n",
                 ConfigText()
                     .ints({{"kRows", config_.rows},
