@@ -182,7 +182,7 @@ int show(const ShowOptions& options) {
   draw(0, views);
   planes.resize(bytes * numbers.size());
   for (int epoch = 0; epoch < options.columns - 1; ++epoch) {
-    set->get_drawn(numbers, seed, epoch, planes.data(), labels.data());
+    set->get_augmented(numbers, seed, epoch, planes.data(), labels.data());
     if (mixing.any()) mix(planes, how.input, data::draw_mix(mixing, height, width, seed, epoch, 0));
     draw(views + epoch, 1);
   }
@@ -328,7 +328,8 @@ Json json_of(const data::Dataset* given) {
 }
 
 int info(const InfoOptions& options) {
-  data::SourceOptions how{.classes = options.task != "regression"};
+  data::SourceOptions how;
+  train::find_task(options.task)->set_reading(how);
   if (!options.tokenizer.empty())
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
@@ -442,7 +443,7 @@ Command info_command() {
   command
       .option(options->task, "--task", "NAME", "kind of label, numeric for regression",
               "classification")
-      .choices = {"classification", "regression"};
+      .choices = train::task_names();
   command
       .option(options->tokenizer, "--tokenizer", "FILE",
               "tokenizer for text; required for lines: and spans:")

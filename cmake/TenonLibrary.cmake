@@ -101,7 +101,7 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
      REGEX "/src/(backends|base|data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
-list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
+list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|rewrite|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
@@ -198,13 +198,14 @@ endif()
 
 tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
-tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE})
+tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE})
 tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
 target_compile_options(tenon_cold_objects PRIVATE "${TENON_HARDENED}")
 target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 if(TENON_TOGETHER)
-  set_source_files_properties(${TENON_EMBEDDED_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE}
+                              PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

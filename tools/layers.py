@@ -32,7 +32,7 @@ MATRIX = {
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
-    "models": ["nn", "io:io/text/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
+    "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
     "report": ["train:train/records.h", "io", "base"],
 }
@@ -98,13 +98,16 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "tokenizer": "data", "version": "base",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "task": "train", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
 # Rooms that use a backend only through its interface (device/backend.h). They must not name a GPU backend in code or in
 # comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
+
+# Rooms in which a header and its source count as one file: their sources may not include each other's headers in a circle either.
+WITHOUT_SOURCE_CYCLES = ["plan"]
 
 # Folders outside the library. They may include public headers and their own files only.
 CLIENTS = ["cli", "examples", "python"]
@@ -191,11 +194,24 @@ class Tree:
             for line, included, quoted in includes(self.root / name):
                 self.check_include(name, room, line, included, quoted)
         self.check_cycles(self.edges, "files")
+        for room in WITHOUT_SOURCE_CYCLES:
+            self.check_cycles(self.pairs(room), "sources")
         rooms = {}
         for source, target in self.room_edges:
             rooms.setdefault(source, []).append(target)
         self.check_cycles(rooms, "rooms")
         return self.problems
+
+    def pairs(self, room):
+        """The includes between pairs of header and source, each named without its suffix."""
+        edges = {}
+        for name, targets in self.edges.items():
+            if not name.startswith(f"src/{room}/"):
+                continue
+            own = name.rsplit(".", 1)[0]
+            others = [each.rsplit(".", 1)[0] for each in targets if each.startswith(f"src/{room}/")]
+            edges.setdefault(own, []).extend(each for each in others if each != own)
+        return edges
 
     def check_include(self, name, room, line, included, quoted):
         target = self.resolve(name, included, quoted)
@@ -298,6 +314,10 @@ PLANTED = [
     ({"src/run/a.cpp": "// On GPUs\n"}, None),
     ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
     ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": '#include "plan/a.h"\n'},
+     "cycle of sources"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": "", "src/plan/b.cpp": '#include "plan/b.h"\n'},
+     None),
     ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),
     ({"src/graph/a.cpp": "#include <tenon/dtype.h>\n", "include/tenon/dtype.h": ""}, None),
     ({"src/nn/a.cpp": "#include <tenon/tenon.h>\n", "include/tenon/tenon.h": ""}, "may not include <tenon/tenon.h>"),

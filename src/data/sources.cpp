@@ -101,7 +101,7 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
   if (part == Split::Test) return one(part, drawn.numbers[1]);
   auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
   if (part == Split::Validation) return held;
-  return joined_dataset(
+  return joined_parts(
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
 }
 
@@ -453,7 +453,7 @@ PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool 
     if (!own_test || part == Split::Train || part == Split::Validation)
       return part_or_null(part_of(own.set, part, how, own.groups));
     if (part == Split::Test) return make_tensor_dataset(test());
-    return joined_dataset({make_tensor_dataset(own.set), make_tensor_dataset(test())});
+    return joined_parts({make_tensor_dataset(own.set), make_tensor_dataset(test())});
   };
 }
 

@@ -105,11 +105,11 @@ void assign_whole(Node& variable, Write&& write) {
     WholeWrite use;
     if (!use.begin(value)) refuse_two_assigners(variable);
     write(use.target());
-    now = advance_assignment_clock();
+    now = advance_clock();
     use.end();
   } else {
     if (value.bytes() != 0) write(value);
-    now = advance_assignment_clock();
+    now = advance_clock();
   }
   mark_assigned(variable, now);
 }

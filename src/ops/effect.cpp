@@ -41,7 +41,7 @@ Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
   std::vector<Tensor> inputs{value};
   inputs.insert(inputs.end(), assignments.begin(), assignments.end());
   Tensor out = build(Op::WithUpdates, inputs);
-  const std::uint64_t made = advance_assignment_clock();
+  const std::uint64_t made = advance_clock();
   for (const Tensor& a : assignments) {
     a.node()->unheeded = false;
     a.node()->built_at = made;

@@ -167,8 +167,8 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (settings.data.find(",fold=") != std::string::npos)
     throw ValueError(
         cat("folds: '", settings.data, "' already selects one fold: remove 'fold' from it"));
-  if (data::open_dataset(last.data, data::Split::Test, source_options(last, nullptr, tokenizer)) ==
-      nullptr)
+  if (data::open_dataset(last.data, data::Split::Test,
+                         source_options(ResolvedModel(last), nullptr, tokenizer)) == nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
   create_folder(dir);

@@ -13,6 +13,6 @@ namespace tenon::train {
 std::int64_t plan_within_limit(Session& session);
 /// The same before weights are initialized. Does not include a teacher in the step or the outputs
 /// of frozen layers.
-std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets);
+std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets);
 
 }  // namespace tenon::train

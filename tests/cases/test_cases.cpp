@@ -113,11 +113,16 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-Values values(const Case& c, DType dtype, bool gradients) {
+std::vector<Tensor> results(const Case& c, DType dtype, bool gradients) {
   const Tensors inputs = make_inputs(c, dtype), targets = floating_only(inputs);
   std::vector<Tensor> wanted{c.build(inputs)};
   if (gradients && c.grad && is_floating(wanted[0].dtype()))
     for (const Tensor& g : grad(weighted(wanted[0], 5), targets)) wanted.push_back(g);
+  return wanted;
+}
+
+Values values(const Case& c, DType dtype, bool gradients) {
+  const std::vector<Tensor> wanted = results(c, dtype, gradients);
   eval(wanted);
   Values out;
   for (const Tensor& t : wanted) out.push_back(numbers(t));

@@ -371,6 +371,29 @@ class Arrays(CommandTest):
         self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
         self.assertIn("label", labelled[0])
 
+    def test_several_labels(self):
+        draw = random.Random(4)
+        values = [draw.uniform(-1, 1) for _ in range(600)]
+        write_npy(self.folder / "x.npy", "<f4", (200, 3), values, "f")
+        write_npy(self.folder / "y.npy", "<f4", (200, 3), [float(v > 0) for v in values], "f")
+        out = self.ok("train", "mlp:3-16-3", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--epochs", "30", "--batch", "16", "--out", "labels").out
+        self.assertRegex(out, r"epoch 30/30  training loss \S+, accuracy \S+ %  validation F1 \S+ %, all labels right \S+ %, labels right \S+ %")
+        self.assertRegex(out, r"best validation F1 \S+ % \(epoch \d+, \d+ samples\)")
+        self.assertRegex(out, r"test F1 \S+ %, all labels right \S+ %, labels right \S+ % \(epoch")
+        self.assertIn("F1, and shares of labels and of samples that are right", out)
+        figures = self.json("eval", "labels", "--json")
+        self.assertGreater(figures["f1"], 0.9)
+        self.assertGreater(figures["accuracy"], 0.9)
+        self.assertLessEqual(figures["exact"], figures["accuracy"])
+        self.assertNotIn("confusion", figures)
+        self.assertRegex(self.ok("eval", "labels").out, r"F1 +\S+ %\nall labels right \S+ %\nlabels right +\S+ %\nloss")
+        told = self.json("predict", "labels", "--data", "npy:x.npy,y.npy", "--json")[0]
+        self.assertEqual(len(told["values"]), 3)
+        self.assertEqual([v > 0.5 for v in told["values"]], [t == 1 for t in told["target"]])
+        self.fails(2, "eval", "labels", "--confusion", "c.csv", says="does not classify samples")
+        self.fails(3, "train", "mlp:3-16-2", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--out", "none", says="has 3 labels")
+        self.fails(2, "train", "mlp:3-16-3", "--data", "npy:x.npy,x.npy", "--task", "multi_label", "--out", "none", says=["a label is 0 or 1", "--task regression"])
+
 
 class ImageFiles(CommandTest):
     @classmethod

@@ -55,7 +55,7 @@ class NetworkFile(CommandTest):
         head = "input = [1, 28, 28]\nclasses = 10\n"
         refused(head + 'layers = [ "flaten" ]\n', "w.toml, line 3, layer 0 (flaten)", "did you mean 'flatten'?")
         refused(head + 'layers = [\n  { conv2d = 8, kernel = 30 },\n]\n', "line 4, layer 0 (conv2d): the kernel covers 30 pixels", "[N, 1, 28, 28]")
-        refused(head + 'layers = [ "flatten", { linear = 10 } ]\n[recipe]\nepochs = "many"\n', "w.toml, line 5: recipe: epochs: there is no variable 'many'\n")
+        refused(head + 'layers = [ "flatten", { linear = 10 } ]\n[recipe]\nepochs = "many"\n', "w.toml, line 5: recipe: epochs: there is no variable 'many' (classes)\n")
         refused("input = [1, 28, 28\n", "w.toml, line")
         self.assertIn("cannot open", self.fails(4, "train", "gone.toml").err)
 

@@ -419,7 +419,7 @@ TEST_CASE("loader: equal augmented images for any number of workers and after a 
   how.input = {3, 12, 10};
   how.augment = data::Transforms::parse("resized_crop,flip,jitter,erase");
   const auto set = data::image_dataset(images, how);
-  CHECK(set->drawn_anew());
+  CHECK(set->is_augmented());
   const auto epochs = [&](int workers, std::int64_t from) {
     data::LoaderOptions options;
     options.batch = 4;

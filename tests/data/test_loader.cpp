@@ -29,12 +29,14 @@ namespace {
 // fail at one index.
 class SlowSet final : public data::Dataset {
  public:
-  explicit SlowSet(std::int64_t size, std::int64_t bad = -1) : bad_(bad), size_(size) {}
+  explicit SlowSet(std::int64_t size, std::int64_t bad = -1)
+      : Dataset({.input_shape = {4},
+                 .input_dtype = DType::UInt8,
+                 .classes = 10,
+                 .description = "a slow set"}),
+        bad_(bad),
+        size_(size) {}
   std::int64_t size() const override { return size_; }
-  Shape input_shape() const override { return {4}; }
-  DType input_dtype() const override { return DType::UInt8; }
-  std::int64_t classes() const override { return 10; }
-  std::string describe() const override { return "a slow set"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     std::this_thread::sleep_for(std::chrono::microseconds(indices[0] * 7919 % 300));
     auto* input = static_cast<std::uint8_t*>(inputs);

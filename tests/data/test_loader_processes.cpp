@@ -47,11 +47,8 @@ class NoThreads {
 /// A set of the numbers from 0; each takes long enough to use threads.
 class Numbers : public data::Dataset {
  public:
+  Numbers() : Dataset({.input_shape = {1}, .input_dtype = DType::Int64, .classes = 1}) {}
   std::int64_t size() const override { return 1000; }
-  Shape input_shape() const override { return {1}; }
-  DType input_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 1; }
-  std::string describe() const override { return "numbers"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(inputs));
     std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(targets));

@@ -18,11 +18,8 @@ using namespace tenon;
 
 class Noisy : public data::RandomDataset {
  public:
+  Noisy() : RandomDataset({.input_shape = {3}, .classes = 5}) {}
   std::int64_t size() const override { return 50; }
-  Shape input_shape() const override { return {3}; }
-  DType input_dtype() const override { return DType::Float32; }
-  std::int64_t classes() const override { return 5; }
-  std::string describe() const override { return "noisy samples"; }
   void get_sample(std::int64_t index, data::SampleRandom& random, void* input,
                   void* target) const override {
     auto* x = static_cast<float*>(input);
@@ -68,13 +65,13 @@ TEST_CASE("sample random: workers, batches and a resume change no sample") {
   const std::array<std::int64_t, 1> one{7};
   std::array<float, 3> a{}, b{}, c{};
   std::int64_t label = 0;
-  set.get_drawn(one, 0, 0, a.data(), &label);
-  set.get_drawn(one, 0, 1, b.data(), &label);
+  set.get_augmented(one, 0, 0, a.data(), &label);
+  set.get_augmented(one, 0, 1, b.data(), &label);
   set.get(one, c.data(), &label);
   CHECK(label == 2);
   CHECK(a != b);
   CHECK(a == c);
-  CHECK(set.drawn_anew());
+  CHECK(set.is_augmented());
 }
 
 TEST_CASE("sample random: numbers have the right distribution") {

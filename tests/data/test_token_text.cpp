@@ -57,7 +57,7 @@ Example example(const data::Dataset& set, std::int64_t index, std::uint64_t seed
                 std::int64_t epoch = 0) {
   Example out{Longs(static_cast<std::size_t>(set.input_shape().numel())),
               Longs(static_cast<std::size_t>(set.target_shape().numel()))};
-  set.get_drawn({&index, 1}, seed, epoch, out.input.data(), out.target.data());
+  set.get_augmented({&index, 1}, seed, epoch, out.input.data(), out.target.data());
   return out;
 }
 

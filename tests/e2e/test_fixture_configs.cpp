@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/models.h>
+#include <tenon/published_weights.h>
 #include <tenon/train.h>
 #include <tenon/weights.h>
 
@@ -247,7 +248,7 @@ TEST_CASE("configs: the published configs of GPT-2 and BERT are read without a n
   for (const auto& [model, config] : published) {
     CAPTURE(model);
     io::write_file(folder / "config.json", config);
-    const train::PublishedNetwork network = train::published_network(folder.path(), model);
+    const models::PublishedNetwork network = models::published_network(folder.path(), model);
     CHECK(network.notes.empty());
     CHECK(network.model.starts_with(model));
     CHECK(network.classes == models::info(model).classes);

@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
+#include <tenon/published_weights.h>
 #include <tenon/shapes_only.h>
 #include <tenon/train.h>
 #include <tenon/weights.h>
@@ -158,10 +159,10 @@ TEST_CASE("families: every tensor of the published files has a place, and change
       wanted = models::create(after_at(title)).state_dict();
     }
     // Only matching tensors are read: the largest one gets another shape, to save time.
-    const io::WeightFit fit = io::fit_weights(file, wanted);
+    const models::WeightFit fit = models::fit_weights(file, wanted);
     CHECK(fit.differences() == "");
     CHECK(fit.tensors.size() == wanted.size());
-    CHECK(io::weight_family(file) == fit.family);
+    CHECK(models::weight_family(file) == fit.family);
     const std::string words = fit.family + ": " + joined(fit.done);
     CAPTURE(words);
     if (const auto wanted_words = said.find(title); wanted_words != said.end())
@@ -180,7 +181,7 @@ TEST_CASE("families: mismatches are reported by name and shape") {
   given["module.fc2.weight"] = zeros({2, 2});
   given["epoch"] = zeros({});
   io::save_weights(path, given);
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(path), state);
+  const models::WeightFit fit = models::fit_weights(io::WeightFile(path), state);
   CHECK(fit.family == "torchvision ResNet");
   CHECK(fit.missing == std::vector<std::string>{"bn1.bias"});
   CHECK(fit.foreign == std::vector<std::string>{"module.fc2.weight"});
@@ -196,16 +197,16 @@ TEST_CASE("families: mismatches are reported by name and shape") {
                           {"transformer.wte.weight", zeros({3, 4})},
                           {"lm_head.weight", ones({3, 4})}});
   const StateDict tied{{"transformer.wte.weight", zeros({3, 4})}};
-  CHECK_THROWS_WITH_AS(io::fit_weights(io::WeightFile(path), tied),
+  CHECK_THROWS_WITH_AS(models::fit_weights(io::WeightFile(path), tied),
                        doctest::Contains("not equal to 'transformer.wte.weight'"), ValueError);
   // The head alone is used as the embedding.
   io::save_weights(path, {{"transformer.h.0.attn.c_attn.weight", zeros({4, 12})},
                           {"lm_head.weight", ones({3, 4})}});
-  CHECK(io::fit_weights(io::WeightFile(path), tied).tensors.size() == 1);
+  CHECK(models::fit_weights(io::WeightFile(path), tied).tensors.size() == 1);
   // Two names for one tensor.
   io::save_weights(path, {{"transformer.wte.weight", zeros({3, 4})},
                           {"h.0.attn.c_attn.weight", zeros({4, 12})},
                           {"wte.weight", ones({3, 4})}});
-  CHECK_THROWS_WITH_AS(io::fit_weights(io::WeightFile(path), tied),
+  CHECK_THROWS_WITH_AS(models::fit_weights(io::WeightFile(path), tied),
                        doctest::Contains("two tensors"), ValueError);
 }

@@ -4,8 +4,8 @@
 #include "fuzz/fuzz.h"
 #include "io/archives/zip.h"
 #include "io/tensors/weight_table.h"
+#include "models/weights/published_config.h"
 #include "train/model_file.h"
-#include "train/published_config.h"
 
 namespace {
 
@@ -25,7 +25,7 @@ std::string archive_of(std::string_view array) {
 void read_config(int network, const std::string& json) {
   constexpr const char* kNetworks[] = {"gpt2", "bert_classifier", "resnet18"};
   try {
-    (void)tenon::train::parse_config(json, "input", kNetworks[network]);
+    (void)tenon::models::parse_config(json, "input", kNetworks[network]);
   } catch (const tenon::ValueError&) {
   }
 }

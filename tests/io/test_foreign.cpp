@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/ops.h>
+#include <tenon/published_weights.h>
 #include <tenon/weights.h>
 
 #include "base/str.h"
@@ -119,8 +120,8 @@ TEST_CASE("foreign: unknown element types are converted exactly, or named") {
   CHECK_THROWS_WITH_AS(io::load_safetensors(kForeign + "types.safetensors"),
                        doctest::Contains("element type"), NotSupported);
   // A wanted tensor that is not read is missing; the message says what the file has instead.
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(kForeign + "types.pt"),
-                                            {{"complex64", zeros({2})}, {"float32", zeros({3})}});
+  const models::WeightFit fit = models::fit_weights(
+      io::WeightFile(kForeign + "types.pt"), {{"complex64", zeros({2})}, {"float32", zeros({3})}});
   CHECK(fit.differences().find("'complex64' is a tensor of complex64") != std::string::npos);
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("foreign: weight norms are computed, other parametrizations refused by
   const io::WeightFile file(kForeign + "norms.pt");
   const io::TensorMap all = wanted;
   wanted.erase("spectral.weight");
-  const io::WeightFit fit = io::fit_weights(file, wanted);
+  const models::WeightFit fit = models::fit_weights(file, wanted);
   CHECK(fit.missing.empty());
   for (const auto& [name, tensor] : wanted) {
     CAPTURE(name);
@@ -140,7 +141,7 @@ TEST_CASE("foreign: weight norms are computed, other parametrizations refused by
       CHECK(got[i] == doctest::Approx(right[i]).epsilon(name.starts_with("half") ? 2e-3 : 1e-6));
   }
   CHECK_THROWS_WITH_AS(
-      io::fit_weights(file, all),
+      models::fit_weights(file, all),
       doctest::Contains("'spectral.weight' is computed from '0._u', '0._v', 'original'"),
       NotSupported);
   bool said = false;
@@ -149,12 +150,13 @@ TEST_CASE("foreign: weight norms are computed, other parametrizations refused by
   CHECK(said);
   // A network that has a parameter of this name keeps the name.
   const io::TensorMap own{{"older.weight_g", zeros({2, 1})}, {"older.weight_v", zeros({2, 3})}};
-  CHECK(io::fit_weights(file, own).tensors.size() == 2);
+  CHECK(models::fit_weights(file, own).tensors.size() == 2);
 }
 
 TEST_CASE("foreign: wrappers inside names are removed") {
   const io::TensorMap wanted = expected_of("wrapped");
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(kForeign + "wrapped.pt"), wanted);
+  const models::WeightFit fit =
+      models::fit_weights(io::WeightFile(kForeign + "wrapped.pt"), wanted);
   CHECK(fit.differences() == "");
   for (const auto& [name, tensor] : wanted) CHECK(same_values(fit.tensors.at(name), tensor));
   std::string said;
@@ -164,10 +166,11 @@ TEST_CASE("foreign: wrappers inside names are removed") {
   // A network that has a part named "module" keeps the name.
   const TestFolder folder;
   io::save_weights(folder / "w.pt", {{"a.module.w", ones({2})}});
-  CHECK(io::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.module.w", zeros({2})}})
+  CHECK(models::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.module.w", zeros({2})}})
             .tensors.size() == 1);
-  CHECK(io::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.w", zeros({2})}}).tensors.size() ==
-        1);
+  CHECK(
+      models::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.w", zeros({2})}}).tensors.size() ==
+      1);
 }
 
 TEST_CASE("foreign: a folder is opened as the file that Hugging Face would read") {

@@ -35,6 +35,22 @@ TEST_CASE("toml: values keep their kinds, lines and order") {
   CHECK(std::string(list.kind_name()) == "a list");
 }
 
+TEST_CASE("toml: a value is written so that it is read again, and entries are replaced") {
+  const std::string line =
+      "{ text = \"a \\\"b\\\"\", whole = -3, real = 2.0, small = 1e-05, truth = false, "
+      "list = [1, [2.5]], tables = [ { a = 1 }, {  } ], \"odd key\" = [] }";
+  const TomlValue tree = io::parse_toml("k = " + line + "\n", "x.toml");
+  CHECK(io::toml_text(*tree.find("k")) == line);
+  TomlValue table = *tree.find("k");
+  table.set("whole", io::toml_string("other"));
+  table.set("added", io::toml_whole(7));
+  CHECK(table.entries.size() == 9);
+  CHECK(table.entries[1].value.text == "other");
+  CHECK(table.entries.back().key == "added");
+  for (const io::TomlEntry& entry : table.entries) CHECK(table.find(entry.key) == &entry.value);
+  CHECK(table.find("absent") == nullptr);
+}
+
 TEST_CASE("toml: inline tables may span several lines") {
   const TomlValue tree = io::parse_toml("a = {\n  k = 1,  # one\n  l = [ 2 ],\n}\n", "x.toml");
   CHECK(tree.find("a")->entries.size() == 2);

@@ -99,6 +99,14 @@ TEST_CASE("models: parameters and multiply-adds of all networks as published") {
   }
 }
 
+TEST_CASE("models: names are those of the list") {
+  std::vector<std::string> names;
+  for (const models::Info& info : models::list()) names.push_back(info.name);
+  CHECK(models::names() == names);
+  CHECK(names.size() >= 35);
+  CHECK(names.front() == "lenet5");
+}
+
 TEST_CASE("models: the number of classes can be set") {
   CHECK(models::create("resnet20", {.classes = 7})(zeros({1, 3, 32, 32})).shape() == Shape{1, 7});
   CHECK_THROWS_AS(models::create("resnet20", {.classes = -1}), ValueError);

@@ -188,6 +188,118 @@ layers = [ "flatten", { linear = "units + bias" }, { linear = "classes", name = 
   CHECK(net(zeros({5, 1, 8, 8})).shape() == Shape{5, 3});
 }
 
+TEST_CASE("network file: variables may be lists, and inputs and recipes expressions") {
+  const models::NetworkFile file{"x.toml", R"t(input = ["channels[0]", 8, "2 * half"]
+classes = 3
+layers = [
+  { repeat = "length(channels) - 1", layers = [
+    { conv2d = "channels[i + 1]", kernel = "kernels[ i ]", name = "c{channels[i]}" } ] },
+  "flatten", { linear = "classes" },
+]
+[variables]
+half = 4
+channels = [2, 4, "half + channels_more[1]"]
+channels_more = [7, 2]
+kernels = [3, 1]
+[recipe]
+lr = "1 / (2 * half)"
+batch = "channels[2]"
+)t"};
+  const auto reordered = [&file](const std::string& from, const std::string& to) {
+    models::NetworkFile out = file;
+    out.text.replace(out.text.find(from), from.size(), to);
+    return out;
+  };
+  // A variable sees those before it only.
+  CHECK_THROWS_WITH_AS(models::info(file), doctest::Contains("no variable 'channels_more'"),
+                       FormatError);
+  const models::NetworkFile right =
+      reordered("channels_more[1]\"]\nchannels_more = [7, 2]", "2\"]");
+  const models::Info info = models::info(right);
+  CHECK(info.input == Shape{2, 8, 8});
+  CHECK(info.recipe.lr == 0.125);
+  CHECK(info.recipe.batch == 6);
+  CHECK(names_of(models::create(right)) ==
+        "c2.weight [4, 2, 3, 3]\nc2.bias [4]\nc4.weight [6, 4, 1, 1]\nc4.bias [6]\n"
+        "3.weight [3, 216]\n3.bias [3]\n");
+  const auto says = [&right](const std::string& from, const std::string& to, const char* what) {
+    models::NetworkFile wrong = right;
+    wrong.text.replace(wrong.text.find(from), from.size(), to);
+    CHECK_THROWS_WITH_AS(models::create(wrong), doctest::Contains(what), FormatError);
+  };
+  says("channels[i + 1]", "channels[i + 2]",
+       "'channels' has 3 numbers, and [3] is none of them: the first is [0]");
+  says("channels[i + 1]", "channels[0.5]", "[0.5] is none of them");
+  says("channels[i + 1]", "channels[-1]", "[-1] is none of them");
+  says("channels[i + 1]", "channels[1", "is no number and no expression");
+  says("channels[i + 1]", "channels", "'channels' is a list; write channels[0]");
+  says("channels[i + 1]", "half[0]", "'half' is a number, not a list");
+  says("channels[i + 1]", "chanels[0]", "did you mean 'channels'?");
+  says("length(channels)", "length(half)", "length takes the name of a list, not 'half'");
+  says("length(channels)", "length(channels + 1)", "is no number and no expression");
+  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a truth value");
+  says("batch = \"channels[2]\"", "batch = \"half / 8\"", "recipe: batch is 0.5");
+}
+
+TEST_CASE("network file: the layer \"activation\" applies the file's activation") {
+  const auto with = [](const std::string& line) {
+    return models::NetworkFile{"x.toml", line +
+                                             "input = [4]\nclasses = 4\nlayers = [\n"
+                                             "\"activation\" ]\n"};
+  };
+  const Tensor x = randn({3, 4}).eval();
+  CHECK(same_bits(models::create(with("activation = \"tanh\"\n"))(x), tanh(x)));
+  CHECK(same_bits(models::create(with("activation = \"gelu_tanh\"\n"))(x), gelu(x, true)));
+  CHECK(
+      same_bits(models::create(with("activation = \"quick_gelu\"\n"))(x), x * sigmoid(x * 1.702)));
+  CHECK_THROWS_WITH_AS(models::create(with("activation = \"gelo\"\n")),
+                       doctest::Contains("line 1: 'activation': 'gelo' is no activation; did you"),
+                       FormatError);
+  CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
+                       doctest::Contains("'activation' is a whole number"), FormatError);
+  CHECK_THROWS_WITH_AS(models::create(with("")),
+                       doctest::Contains("line 4, layer 0 (activation): the layer \"activation\""),
+                       FormatError);
+}
+
+TEST_CASE("network file: a printed network is its own file with the values of its name") {
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const std::string resnet = models::toml("resnet34:width=8", {.classes = 7});
+  has(resnet,
+      "# resnet34:width=8 as a file: change it, then tenon train FILE.toml\n#\n"
+      "# Residual networks of basic blocks for ImageNet");
+  has(resnet, "\nname = \"resnet34:width=8\"\nabout = \"residual network of 34 layers");
+  has(resnet, "\nclasses = 7\nvariables = { width = 8, depths = [3, 4, 6, 3] }\nlayers = [\n");
+  has(resnet, "  { linear = \"classes\", name = \"fc\" },\n]\n\n[blocks.basic]\n");
+  has(resnet, "lr = 0.0125                          # the paper's 0.1");
+  for (const char* key : {"takes =", "parameters =", "[variants", "[with_head"})
+    CHECK(resnet.find(key) == std::string::npos);
+  has(models::toml("resnet20", {.head = "9,relu,dropout=0.5"}),
+      "  \"global_avg_pool\",\n  { sequence = [\n    { linear = 9 },\n    \"relu\",\n"
+      "    { dropout = 0.5 },\n    { linear = \"classes\" },\n  ], name = \"linear\" },\n]\n");
+  const std::string head = models::toml("vgg16_head");
+  has(head, "\nfreeze = [\"features\"]\nlayers = [\n");
+  has(head, "    { linear = 256 },\n    \"relu\",\n    { linear = \"classes\" },\n");
+  has(head, "epochs = 10\n");
+  CHECK(head.find("init = [ { parameters") == std::string::npos);
+  has(models::toml("vgg16"), "\ninit = [ { parameters = \"*.bias\", values = 0 } ]\nlayers");
+  has(models::toml("vgg16_bn"),
+      "width = 64\nnorm = 1                             # 1: batch normalization after "
+      "every convolution\nconvolutions = [2, 2, 3, 3, 3]\n");
+  has(models::toml("vgg16"), "norm = 0                             # 1: batch normalization");
+  has(models::toml("mlp:9-4-3", {.activation = "tanh"}),
+      "input = [9]\nclasses = 3\nactivation = \"tanh\"\nvariables = { hidden = [4] }\n");
+  CHECK_THROWS_AS(models::toml("lenet5_1998", {.classes = 7}), ValueError);
+  CHECK_THROWS_AS(models::toml("resnet18", {.head = "relo"}), ValueError);
+  CHECK_THROWS_WITH_AS(models::create("resnet18", {.head = "8,dropout=2"}),
+                       doctest::Contains("'dropout=2' is no layer"), ValueError);
+  CHECK_THROWS_AS(models::create("vgg16_head:width=1", {.head = "8"}), ValueError);
+}
+
 TEST_CASE("network file: structures compute the described result") {
   const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", R"t(input = [6]
 classes = 6

@@ -113,7 +113,7 @@ std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int6
   return grad(sum(x * x), leaves);
 }
 
-const test::Settings kWithCudnn{Device::Kind::Cuda, 0, true};
+const test::Settings kWithCudnn{.kind = Device::Kind::Cuda, .convolves_channels_last = true};
 
 std::int64_t largest_bytes(const Program& program, DType dtype) {
   std::int64_t most = 0;

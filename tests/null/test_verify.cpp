@@ -305,3 +305,49 @@ TEST_CASE("verify: values that are written too late, twice or over one another")
       },
       "overlap in the arena");
 }
+
+namespace {
+
+/// An addition whose shape is not that of its operands.
+Tensor wrong_sum() {
+  const Tensor x = leaf({2, 3});
+  const Tensor operands[2] = {x, x};
+  return make_node(Op::Add, DType::Float32, Shape{9}, {}, operands);
+}
+
+}  // namespace
+
+TEST_CASE("verify: a graph pass that changes a requested tensor is named") {
+  const Roots given({leaf({2, 3})}), other({leaf({3, 2})}), none(std::vector<Tensor>{});
+  const PlanOptions options;
+  CHECK_NOTHROW(verify_after(kShare, given, given, options));
+  CHECK_THROWS_WITH_AS(
+      verify_after(kShare, given, other, options),
+      "after the pass share: a requested tensor was float32[2, 3] and is float32[3, 2]",
+      InternalError);
+  CHECK_THROWS_WITH_AS(verify_after(kShare, given, none, options),
+                       "after the pass share: 1 tensors were requested, and there are 0",
+                       InternalError);
+}
+
+TEST_CASE("verify: a graph pass that makes a wrong node is named") {
+  const Roots given({leaf({9})}), made({wrong_sum()});
+  CHECK_THROWS_WITH_AS(verify_after(kDropNoops, given, made, PlanOptions()),
+                       doctest::Contains("after the pass drop_noops: add"), InternalError);
+}
+
+TEST_CASE("verify: a pass over regions that loses a step is named") {
+  Program p = sound();
+  CHECK_NOTHROW(verify_after(kJoin, p));
+  p.steps.pop_back();
+  CHECK_THROWS_WITH_AS(verify_after(kJoin, p), doctest::Contains("after the pass join: value"),
+                       InternalError);
+}
+
+TEST_CASE("verify: the planner checks after each pass if it is asked to") {
+  // A wrong node that no pass rewrites, beside views of which a pass removes one.
+  const std::vector<Tensor> roots{wrong_sum(), relu(reshape(reshape(leaf({2, 3}), {3, 2}), {6}))};
+  const PassSet unchecked{kVerifyGraph};
+  CHECK_THROWS_WITH_AS(planned(roots, {.disabled = unchecked, .checks_passes = true}),
+                       doctest::Contains("after the pass drop_noops: add"), InternalError);
+}

@@ -154,7 +154,7 @@ TEST_CASE("serving: a weight assigned while its 16-bit copy is made is rounded a
 
 TEST_CASE("serving: of two assignments the later one is recorded, whichever thread finishes last") {
   const Tensor weight = variable(zeros({4}), "weight");
-  const std::uint64_t earlier = advance_assignment_clock(), later = advance_assignment_clock();
+  const std::uint64_t earlier = advance_clock(), later = advance_clock();
   mark_assigned(*weight.node(), later);
   mark_assigned(*weight.node(), earlier);
   CHECK(weight.node()->assigned_at() == later);

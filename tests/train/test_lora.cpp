@@ -182,6 +182,27 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
   CHECK(encoder.state_dict().at("lora.0.self_attn.in_proj_weight.B").shape() == Shape{24, 2});
 }
 
+namespace {
+// Says that it is GPT-2's linear layer, and is another one.
+class Named : public nn::Module {
+ public:
+  Named() : weight_(parameter("weight", zeros({4, 4}))) {}
+  Tensor forward(const Tensor& x) const override { return x + matmul(x, exp(weight_)); }
+  std::string describe() const override { return "Conv1D(4, 4)"; }
+
+ private:
+  Tensor weight_;
+};
+}  // namespace
+
+TEST_CASE("lora: layers are known by their type, not by the text that describes them") {
+  const nn::AnyModule net =
+      train::with_adapters(nn::Sequential(Named(), nn::Linear(4, 3)), {.rank = 1, .alpha = 1});
+  std::string names;
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) names += p.name + " ";
+  CHECK(names == "lora.1.weight.A lora.1.weight.B ");
+}
+
 TEST_CASE("lora: targets and parts that learn are named") {
   const auto names_of = [](const LoraOptions& options) {
     std::string all;

@@ -32,7 +32,8 @@ TEST_CASE("memory limit: evaluation uses smaller batches with the same result") 
   const train::TrainResult run = train::start_run(settings, folder / "run");
   REQUIRE(run.epochs.size() == 1);
   CHECK(run.epochs[0].train_loss == free.epochs[0].train_loss);
-  CHECK(*run.epochs[0].validation_accuracy == *free.epochs[0].validation_accuracy);
+  CHECK(*run.epochs[0].validation_metrics["accuracy"] ==
+        *free.epochs[0].validation_metrics["accuracy"]);
   CHECK(*run.epochs[0].validation_loss ==
         doctest::Approx(*free.epochs[0].validation_loss).epsilon(1e-6));
   // An explicit batch size that does not fit is refused.

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/images.h"
+#include "train/resolved.h"
 
 using namespace tenon;
 using train::Settings;
@@ -160,7 +160,7 @@ TEST_CASE("network runs: a file's augmentation is applied and checked") {
     io::write_file(file, net + recipe);
     Settings s = Settings::for_model(file);
     s.data = data;
-    return train::augmentation_of(s).steps.text();
+    return train::ResolvedRun(s).augmentation.steps.text();
   };
   const auto list = [](const std::string& text) { return data::Transforms::parse(text).text(); };
   const std::string usual = list("resized_crop,flip");
@@ -173,11 +173,11 @@ TEST_CASE("network runs: a file's augmentation is applied and checked") {
   Settings given = Settings::for_model(file);
   given.set("data", "folder:in");
   given.set("augment", "flip");
-  CHECK(train::augmentation_of(given).steps.text() == list("flip"));
+  CHECK(train::ResolvedRun(given).augmentation.steps.text() == list("flip"));
   // The augmentation of a built-in network is for CIFAR's images.
   Settings named = Settings::for_model("resnet20");
   named.data = "folder:in";
-  CHECK(train::augmentation_of(named).steps.text() == usual);
+  CHECK(train::ResolvedRun(named).augmentation.steps.text() == usual);
   CHECK_THROWS_WITH_AS(changes("epochs = 1\naugment = \"flipp\"\n", "folder:in"),
                        doctest::Contains("net.toml, line 6: setting 'augment' is 'flipp'"),
                        FormatError);

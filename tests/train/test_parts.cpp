@@ -84,15 +84,15 @@ std::shared_ptr<data::Dataset> set_of(const Kind& kind, const Tensor& order) {
   if (!kind.tokens) return data::from_tensors(in_order(kind.input), in_order(kind.target));
   class Tokens : public data::Dataset {
    public:
-    Tokens(Tensor input, Tensor target) : input_(std::move(input)), target_(std::move(target)) {}
+    Tokens(Tensor input, Tensor target)
+        : Dataset({.input_shape = {input.size(1)},
+                   .input_dtype = DType::Int64,
+                   .target_shape = {input.size(1)},
+                   .classes = 7,
+                   .in_memory = true}),
+          input_(std::move(input)),
+          target_(std::move(target)) {}
     std::int64_t size() const override { return input_.size(0); }
-    Shape input_shape() const override { return {input_.size(1)}; }
-    DType input_dtype() const override { return DType::Int64; }
-    Shape target_shape() const override { return {input_.size(1)}; }
-    DType target_dtype() const override { return DType::Int64; }
-    std::int64_t classes() const override { return 7; }
-    std::string describe() const override { return "tokens"; }
-    bool in_memory() const override { return true; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       auto *in = static_cast<std::int64_t*>(inputs), *out = static_cast<std::int64_t*>(targets);
       for (const std::int64_t n : indices) {
@@ -120,15 +120,19 @@ Figures measure(const Kind& kind, const Tensor& order, std::int64_t batch, bool 
   TrainOptions o;
   o.epochs = 1;
   o.keep_best = false;
-  o.tokens = kind.tokens;
+  if (kind.tokens) o.task = train::find_task("language");
   const auto set = set_of(kind, order);
   data::Loader loader(set, {.batch = batch, .shuffle = shuffle, .seed = 3}),
       validation(set, {.batch = 7, .shuffle = false});
   train::Trainer trainer(kind.net, kind.loss, sgd, o);
   const train::EpochReport epoch = trainer.fit(loader, validation).epochs.at(0);
   const train::Evaluation evaluation = trainer.evaluate(loader);
-  return {epoch.train_loss,     *epoch.validation_loss,    evaluation.loss,
-          epoch.train_accuracy, epoch.validation_accuracy, evaluation.accuracy};
+  return {epoch.train_loss,
+          *epoch.validation_loss,
+          evaluation.loss,
+          epoch.train_accuracy,
+          epoch.validation_metrics["accuracy"],
+          evaluation.accuracy};
 }
 
 bool same_number(double a, double b) {
@@ -295,8 +299,8 @@ TEST_CASE("parts: epochs are compared by one metric, also after a resume without
   CHECK(blind.kept_epoch == 6);
   const train::TrainResult seeing = fit(7, true, true);
   CHECK(seeing.best_figure == "validation accuracy");
-  CHECK(*seeing.best ==
-        *seeing.epochs[static_cast<std::size_t>(seeing.best_epoch - 1)].validation_accuracy);
+  CHECK(*seeing.best == *seeing.epochs[static_cast<std::size_t>(seeing.best_epoch - 1)]
+                             .validation_metrics["accuracy"]);
   CHECK(seeing.kept_epoch == seeing.best_epoch);
 }
 
@@ -341,12 +345,9 @@ TEST_CASE("parts: a finished run is recognised by its epochs, even if drop_last 
 TEST_CASE("parts: modules' modes are restored, however a call ends") {
   class Failing : public data::Dataset {
    public:
-    explicit Failing(std::int64_t at) : points_(toy::points(40, 1)), at_(at) {}
+    explicit Failing(std::int64_t at)
+        : Dataset({.input_shape = {2}, .classes = 4}), points_(toy::points(40, 1)), at_(at) {}
     std::int64_t size() const override { return 40; }
-    Shape input_shape() const override { return {2}; }
-    DType input_dtype() const override { return DType::Float32; }
-    std::int64_t classes() const override { return 4; }
-    std::string describe() const override { return "failing"; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       if (std::find(indices.begin(), indices.end(), at_) != indices.end())
         throw IoError("the disk is gone");

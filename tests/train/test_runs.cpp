@@ -103,7 +103,7 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   CHECK(model.settings().classes == 10);
   const train::Evaluation e = model.evaluate();
   CHECK(e.items == 100);
-  CHECK(e.accuracy == *result.test->accuracy);
+  CHECK(e.accuracy == *result.test->metrics["accuracy"]);
   CHECK(e.items == result.test->samples);
   CHECK(e.confusion.total() == 100);
   CHECK(e.top3_accuracy >= e.accuracy);
@@ -169,8 +169,8 @@ TEST_CASE("runs: LeNet-5 of 1998 learns digits by its own recipe") {
   s.epochs = 2;
   const train::TrainResult result = train::start_run(s, folder / "run");
   REQUIRE(result.best);
-  MESSAGE("test accuracy " << *result.test->accuracy);
-  CHECK(*result.test->accuracy > 0.85);
+  MESSAGE("test accuracy " << *result.test->metrics["accuracy"]);
+  CHECK(*result.test->metrics["accuracy"] > 0.85);
 }
 
 TEST_CASE("runs: a truncated settings file is refused, not read as defaults") {

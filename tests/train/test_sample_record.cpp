@@ -38,12 +38,9 @@ std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
 // Samples generated on demand, like drawn images.
 class Made : public data::Dataset {
  public:
-  explicit Made(std::int64_t size) : size_(size) {}
+  explicit Made(std::int64_t size)
+      : Dataset({.input_shape = {1}, .input_dtype = DType::Int64, .classes = 2}), size_(size) {}
   std::int64_t size() const override { return size_; }
-  Shape input_shape() const override { return {1}; }
-  DType input_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 2; }
-  std::string describe() const override { return "made"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     for (std::size_t k = 0; k < indices.size(); ++k) {
       static_cast<std::int64_t*>(inputs)[k] = indices[k] + 1;

@@ -332,7 +332,7 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   const train::TrainResult result = s.fit(o);
   CHECK(result.steps == 21);
   CHECK(result.epochs.size() == 2);
-  CHECK(result.epochs.back().validation_accuracy.has_value());
+  CHECK(result.epochs.back().validation_metrics["accuracy"].has_value());
   CHECK_THROWS_AS(toy::Session().fit({.epochs = 0}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);

@@ -27,7 +27,8 @@ TEST_CASE("workers: one, or for image files as many as compute threads, unless s
   const auto workers = [&](const std::string& data, int given) {
     settings.data = data;
     settings.workers = given;
-    return train::Session(settings, train::open_data(settings)).train->options().workers;
+    const train::ResolvedRun run(settings);
+    return train::Session(run, train::open_data(run)).train->options().workers;
   };
   const std::string images = "folder:" + folder.string();
   CHECK(workers(images, 0) == 3);

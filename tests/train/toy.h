@@ -29,19 +29,14 @@ inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t s
 /// repeats them.
 class Sequences : public data::Dataset {
  public:
+  Sequences()
+      : Dataset({.input_shape = {kLength},
+                 .input_dtype = DType::Int64,
+                 .target_shape = {kLength},
+                 .classes = 5,
+                 .counted_targets = mean_counted(),
+                 .in_memory = true}) {}
   std::int64_t size() const override { return kCount; }
-  Shape input_shape() const override { return {kLength}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {kLength}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 5; }
-  double counted_targets() const override {
-    std::int64_t all = 0;
-    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
-    return static_cast<double>(all) / kCount;
-  }
-  std::string describe() const override { return "sequences"; }
-  bool in_memory() const override { return true; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t n : indices)
@@ -54,6 +49,11 @@ class Sequences : public data::Dataset {
  private:
   static constexpr std::int64_t kCount = 11, kLength = 8;
   static std::int64_t counted(std::int64_t n) { return 1 + n % kLength; }
+  static double mean_counted() {
+    std::int64_t all = 0;
+    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
+    return static_cast<double>(all) / kCount;
+  }
 };
 
 /// Losses of a network that does not learn, for such sequences: of the epoch and of an evaluation.
@@ -68,7 +68,7 @@ inline MeanLosses mean_losses_of_sequences(std::int64_t batch) {
   train::TrainOptions o;
   o.epochs = 1;
   o.keep_best = false;
-  o.tokens = true;
+  o.task = train::find_task("language");
   const nn::Loss loss = [](const Tensor& scores, const Tensor& target) {
     return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
   };

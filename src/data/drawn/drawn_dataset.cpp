@@ -15,10 +15,19 @@
 namespace tenon::data {
 namespace {
 
-class DrawnDataset final : public Dataset {
+DatasetInfo info_of(const DrawnImageFiles& images, std::int64_t count) {
+  return {.input_shape = images.image,
+          .input_dtype = DType::UInt8,
+          .classes = std::ssize(images.class_names),
+          .class_names = images.class_names,
+          .description = cat(count, " drawn ", images.kind, " (seed ", images.seed, ")")};
+}
+
+class DrawnDataset final : public DatasetWith<GeneratedSamples> {
  public:
   DrawnDataset(DrawnImageFiles images, std::int64_t count)
-      : images_(std::move(images)),
+      : DatasetWith(info_of(images, count)),
+        images_(std::move(images)),
         count_(count),
         bytes_(at(images_.image.numel())),
         pixels_(std::make_unique_for_overwrite<std::uint8_t[]>(at(count) * bytes_)),
@@ -26,17 +35,7 @@ class DrawnDataset final : public Dataset {
         states_(std::make_unique<std::atomic<std::uint8_t>[]>(at(count))) {}
 
   std::int64_t size() const override { return count_; }
-  Shape input_shape() const override { return images_.image; }
-  DType input_dtype() const override { return DType::UInt8; }
-  std::int64_t classes() const override {
-    return static_cast<std::int64_t>(images_.class_names.size());
-  }
-  std::vector<std::string> class_names() const override { return images_.class_names; }
-  std::string describe() const override {
-    return cat(count_, " drawn ", images_.kind, " (seed ", images_.seed, ")");
-  }
-  bool in_memory() const override { return drawn_.load(std::memory_order_relaxed) == count_; }
-  bool made_on_demand() const override { return true; }
+  bool all_generated() const override { return drawn_.load(std::memory_order_relaxed) == count_; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto* input = static_cast<std::uint8_t*>(inputs);
@@ -50,7 +49,7 @@ class DrawnDataset final : public Dataset {
     // A batch is one thread's work, of which a loader has several; a whole set is everyone's.
     constexpr std::size_t kBlock = 64, kManyBlocks = 64;
     const std::size_t blocks = (indices.size() + kBlock - 1) / kBlock;
-    if (blocks < kManyBlocks || in_memory()) return fetch_range(0, indices.size());
+    if (blocks < kManyBlocks || all_generated()) return fetch_range(0, indices.size());
     parallel_for(static_cast<std::int64_t>(blocks), [&](std::int64_t block, int) {
       const std::size_t from = at(block) * kBlock;
       fetch_range(from, std::min(from + kBlock, indices.size()));

@@ -15,15 +15,16 @@ namespace {
 class RandomVectors final : public Dataset {
  public:
   RandomVectors(std::uint64_t seed, std::int64_t count, std::int64_t size, std::int64_t classes)
-      : seed_(seed), count_(count), size_(size), classes_(classes) {}
+      : Dataset(
+            {.input_shape = {size},
+             .classes = classes,
+             .description = cat(count, " random vectors of ", size, " numbers (seed ", seed, ")")}),
+        seed_(seed),
+        count_(count),
+        size_(size),
+        classes_(classes) {}
 
   std::int64_t size() const override { return count_; }
-  Shape input_shape() const override { return {size_}; }
-  DType input_dtype() const override { return DType::Float32; }
-  std::int64_t classes() const override { return classes_; }
-  std::string describe() const override {
-    return cat(count_, " random vectors of ", size_, " numbers (seed ", seed_, ")");
-  }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto* input = static_cast<float*>(inputs);

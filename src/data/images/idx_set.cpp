@@ -92,7 +92,7 @@ PartReader read_idx(const std::string& folder, const SplitOptions& split) {
     if (part == Split::Train || part == Split::Validation)
       return part_or_null(part_of(train(), part, without_test(split, folder)));
     if (part == Split::All)
-      return joined_dataset({make_tensor_dataset(train()), make_tensor_dataset(test())});
+      return joined_parts({make_tensor_dataset(train()), make_tensor_dataset(test())});
     return make_tensor_dataset(test());
   };
 }

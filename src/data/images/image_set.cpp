@@ -13,9 +13,10 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "data/images/image_jobs.h"
 #include "data/images/image_transforms.h"
 #include "data/images/transforms.h"
+#include "data/samples/derived_dataset.h"
+#include "data/samples/image_jobs.h"
 #include "io/images/image.h"
 
 namespace tenon::data {
@@ -35,6 +36,11 @@ ImageTarget target_of(const ImageOptions& options) {
         static_cast<std::uint8_t>(std::lround(255 * std::clamp(options.mean[c], 0.0, 1.0)));
   target.background = options.background;
   return target;
+}
+
+// Whether a step gives every image the same, whatever the epoch.
+bool is_fixed(const Transform& step) {
+  return step.name == "resize" || step.name == "center_crop" || makes_many(step);
 }
 
 // The steps that give an image the input size. Only the last step may make several images of one.
@@ -102,15 +108,26 @@ class LossLog {
   std::array<std::string, kKinds> first_;
 };
 
-class ImageSet final : public Dataset, public ImageJobs {
+DatasetInfo info_of(const ImageFiles& images, const ImageOptions& options) {
+  const Shape shape = shape_of(options);
+  std::vector<std::string> names = images.class_names();
+  return {.input_shape = shape,
+          .input_dtype = DType::UInt8,
+          .classes = std::ssize(names),
+          .class_names = std::move(names),
+          .views = shape.rank() == 4 ? shape[0] : 1,
+          .description = images.describe()};
+}
+
+class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSamples, ImageJobs> {
  public:
   ImageSet(std::shared_ptr<const ImageFiles> images, const ImageOptions& options)
-      : images_(std::move(images)),
+      : DatasetWith(info_of(*images, options)),
+        images_(std::move(images)),
         options_(options),
         target_(target_of(options)),
         shape_(shape_of(options)),
         resize_(options.resize.steps()),
-        names_(images_->class_names()),
         losses_(images_->size()) {
     check_fitting(options.resize, target_);
     const std::string why = options.on_gpu ? why_not_on_gpu(options) : "";
@@ -127,20 +144,13 @@ class ImageSet final : public Dataset, public ImageJobs {
     augment_.insert(augment_.end(), steps.begin(), steps.end());
   }
   std::int64_t size() const override { return images_->size(); }
-  Shape input_shape() const override { return shape_; }
-  std::int64_t views() const override { return shape_.rank() == 4 ? shape_[0] : 1; }
-  DType input_dtype() const override { return DType::UInt8; }
-  std::int64_t classes() const override { return static_cast<std::int64_t>(names_.size()); }
-  std::vector<std::string> class_names() const override { return names_; }
-  std::string describe() const override { return images_->describe(); }
   std::shared_ptr<const ImageFiles> images() const override { return images_; }
   std::string sample_name(std::int64_t index) const override { return images_->name(index); }
-  bool drawn_anew() const override { return !augment_.empty(); }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     fill(indices, resize_, 0, 0, inputs, targets);
   }
-  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
-                 void* inputs, void* targets) const override {
+  void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                     void* inputs, void* targets) const override {
     fill(indices, augment_.empty() ? resize_ : augment_, seed, epoch, inputs, targets);
   }
   Notes notes() const override {
@@ -197,6 +207,13 @@ class ImageSet final : public Dataset, public ImageJobs {
   }
 
  private:
+  void capabilities(Capabilities& offered) const override {
+    offered.add<Provenance>(this);
+    offered.add<ImageSamples>(this);
+    offered.add<ImageJobs>(this);
+    if (!augment_.empty() || !std::all_of(resize_.begin(), resize_.end(), is_fixed))
+      offered.add<AugmentedSamples>(this);
+  }
   void fill(std::span<const std::int64_t> indices, const std::vector<Transform>& steps,
             std::uint64_t seed, std::int64_t epoch, void* inputs, void* targets) const {
     auto* input = static_cast<std::uint8_t*>(inputs);
@@ -261,42 +278,36 @@ class ImageSet final : public Dataset, public ImageJobs {
   Shape shape_;
   std::vector<Transform> resize_, augment_;
   std::optional<Transform> many_;  // behind resize_
-  std::vector<std::string> names_;
   mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_
 };
 
 // A set of images of one size, changed for training.
-class AugmentedSet final : public Dataset {
+class AugmentedSet final : public DerivedDataset {
  public:
-  AugmentedSet(std::shared_ptr<const Dataset> set, const Transforms& augment,
+  AugmentedSet(const std::shared_ptr<const Dataset>& set, const Transforms& augment,
                const std::vector<double>& mean)
-      : set_(std::move(set)),
-        target_(target_of({.input = set_->input_shape(), .mean = mean})),
+      : DerivedDataset(without_memory(set->info()), {set}),
+        target_(target_of({.input = set->input_shape(), .mean = mean})),
         steps_(augment.steps()) {
-    if (set_->input_dtype() != DType::UInt8)
-      throw ValueError(cat(set_->describe(), " has samples of ", set_->input_dtype(), " ",
-                           set_->input_shape(), ": only uint8 images can be augmented"));
+    if (set->input_dtype() != DType::UInt8)
+      throw ValueError(cat(set->describe(), " has samples of ", set->input_dtype(), " ",
+                           set->input_shape(), ": only uint8 images can be augmented"));
     check_size(augment, target_.height, target_.width);
   }
-  std::int64_t size() const override { return set_->size(); }
-  Shape input_shape() const override { return set_->input_shape(); }
-  DType input_dtype() const override { return DType::UInt8; }
-  Shape target_shape() const override { return set_->target_shape(); }
-  DType target_dtype() const override { return set_->target_dtype(); }
-  std::int64_t classes() const override { return set_->classes(); }
-  std::vector<std::string> class_names() const override { return set_->class_names(); }
-  std::string describe() const override { return set_->describe(); }
-  std::string sample_name(std::int64_t index) const override { return set_->sample_name(index); }
-  Notes notes() const override { return set_->notes(); }
-  bool drawn_anew() const override { return true; }
-  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    set_->get(indices, inputs, targets);
+
+ private:
+  static DatasetInfo without_memory(DatasetInfo info) {
+    info.in_memory = false;  // training transforms the samples
+    return info;
   }
-  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
-                 void* inputs, void* targets) const override {
-    set_->get(indices, inputs, targets);
+  bool changes_samples() const override { return true; }
+  bool augments() const override { return true; }
+  void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+             void* targets) const override {
+    read(indices, version, inputs, targets);
+    if (!version.augmented) return;
     auto* planes = static_cast<std::uint8_t*>(inputs);
     const std::size_t plane = at(target_.width) * at(target_.height),
                       channels = at(target_.channels);
@@ -305,14 +316,12 @@ class AugmentedSet final : public Dataset {
                   std::vector<std::uint8_t>(plane * channels)};
       for (std::size_t i = 0; i < image.pixels.size(); ++i)
         image.pixels[i] = planes[i % channels * plane + i / channels];
-      ImageDraws draws(seed, epoch, index);
+      ImageDraws draws(version.seed, version.epoch, index);
       to_planes(changed(std::move(image), steps_, 0, target_, draws), target_, describe(), planes);
       planes += plane * channels;
     }
   }
 
- private:
-  std::shared_ptr<const Dataset> set_;
   ImageTarget target_;
   std::vector<Transform> steps_;
 };
@@ -321,6 +330,12 @@ class AugmentedSet final : public Dataset {
 
 std::string why_not_on_gpu(const ImageOptions& options) {
   if (options.input.rank() != 3 || options.input[0] != 3) return "the images are not RGB";
+  for (const Transforms* steps : {&options.resize, &options.augment})
+    for (const Transform& step : steps->steps())
+      if (step.function)
+        return cat("transform '", step.name,
+                   "' is a function of the program's own, which runs on "
+                   "the CPU");
   return !options.augment.any() && options.resize.crops() > 1
              ? "several crops per image are for evaluation only"
              : "";
@@ -344,7 +359,7 @@ std::shared_ptr<Dataset> image_dataset(std::shared_ptr<const ImageFiles> images,
 std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set, const Transforms& augment,
                                    const std::vector<double>& mean) {
   if (set == nullptr) throw ValueError("augmented: there is no dataset");
-  return std::make_shared<AugmentedSet>(std::move(set), augment, mean);
+  return std::make_shared<AugmentedSet>(set, augment, mean);
 }
 
 Tensor preprocess_image(const Image& image, const ImageOptions& options) {

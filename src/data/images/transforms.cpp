@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -105,36 +109,74 @@ const std::vector<TransformKind>& kinds() {
   return all;
 }
 
+// Transforms of programs that use the library. Entries are never removed, so pointers stay valid.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, RegisteredTransform> transforms;
+};
+Registry& registry_of_program() {
+  static auto& registry = *new Registry;  // never destroyed, as kinds()
+  return registry;
+}
+
 const TransformKind* find_kind(const std::string& name) {
   for (const TransformKind& kind : kinds())
     if (name == kind.name) return &kind;
   return nullptr;
 }
 
-void check_step(const Transform& step) {
-  const TransformKind* kind = find_kind(step.name);
-  if (kind == nullptr) {
-    std::vector<std::string> names;
-    names.reserve(kinds().size());
-    std::string all;
-    for (const TransformKind& k : kinds()) {
-      all += cat(names.empty() ? "" : ", ", k.name);
-      names.emplace_back(k.name);
-    }
-    const std::string near = nearest(step.name, names.data(), static_cast<int>(names.size()));
-    throw ValueError(cat("there is no image transform '", step.name, "'",
-                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " There are ",
-                         all));
-  }
-  if (step.values.size() > kind->numbers.size())
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  std::vector<std::string> names;
+  for (const TransformKind& kind : kinds()) names.emplace_back(kind.name);
+  for (const RegisteredTransform* own : registered_transforms()) names.push_back(own->name);
+  std::string all;
+  for (const std::string& known : names) all += cat(all.empty() ? "" : ", ", known);
+  const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("there is no image transform '", name, "'",
+                       near.empty() ? "." : cat("; did you mean '", near, "'?"), " There are ",
+                       all));
+}
+
+void check_values(const Transform& step, std::span<const NumberRange> ranges) {
+  if (step.values.size() > ranges.size())
     throw ValueError(cat("'", step.name, "' has ", step.values.size(),
-                         " numbers; it takes at most ", kind->numbers.size()));
-  for (std::size_t k = 0; k < step.values.size(); ++k) {
-    const NumberRange& range = kind->numbers[k];
-    if (!(step.values[k] >= range.low && step.values[k] <= range.high))
-      throw ValueError(cat("'", step.name, "': ", range.name, " is ", step.values[k],
-                           ", must be from ", range.low, " to ", range.high));
+                         " numbers; it takes at most ", ranges.size()));
+  for (std::size_t k = 0; k < step.values.size(); ++k)
+    if (!(step.values[k] >= ranges[k].low && step.values[k] <= ranges[k].high))
+      throw ValueError(cat("'", step.name, "': ", ranges[k].name, " is ", step.values[k],
+                           ", must be from ", ranges[k].low, " to ", ranges[k].high));
+}
+
+// The function of a registered transform, with the step's parameters.
+ImageFunction made_function(const Transform& step, const RegisteredTransform& own) {
+  std::vector<NumberRange> ranges;
+  for (const TransformParameter& p : own.parameters)
+    ranges.push_back({p.name.c_str(), p.usual, p.low, p.high});
+  check_values(step, ranges);
+  std::vector<double> values = step.values;
+  for (std::size_t k = values.size(); k < ranges.size(); ++k) values.push_back(ranges[k].usual);
+  ImageFunction function = own.make(values);
+  if (!function) throw ValueError(cat("'", step.name, "': its function is empty"));
+  return function;
+}
+
+// Checks a step, and finds the function of a transform of one's own.
+void settle_step(Transform& step) {
+  const TransformKind* kind = find_kind(step.name);
+  if (step.function) {
+    if (kind != nullptr)
+      throw ValueError(cat("'", step.name,
+                           "' is one of Tenon's image transforms: give the "
+                           "function another name"));
+    return;
   }
+  if (kind == nullptr) {
+    const RegisteredTransform* own = find_registered(step.name);
+    if (own == nullptr) refuse_unknown(step.name);
+    step.function = made_function(step, *own);
+    return;
+  }
+  check_values(step, kind->numbers);
   const auto ascending = [&](std::size_t low) {
     if (number_of(step, low) > number_of(step, low + 1))
       throw ValueError(cat("'", step.name, "': ", kind->numbers[low].name, " is ",
@@ -195,7 +237,8 @@ void check_size(const Transforms& steps, std::int64_t height, std::int64_t width
 }
 
 ImageDraws::ImageDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number)
-    : seed_(seed ^ 0x7069637475726573),
+    : own_seed_(seed),
+      seed_(seed ^ 0x7069637475726573),
       epoch_(static_cast<std::uint64_t>(epoch)),
       number_(static_cast<std::uint64_t>(number)) {}
 
@@ -203,6 +246,12 @@ void ImageDraws::begin_step(std::uint64_t step) {
   step_ = step;
   block_ = 0;
   used_ = 4;
+}
+
+SampleRandom ImageDraws::for_function(std::uint64_t step) const {
+  constexpr std::uint64_t kStream = 0x696d;  // 64 streams of lists, apart from those of datasets
+  return {own_seed_, static_cast<std::int64_t>(epoch_), static_cast<std::int64_t>(number_),
+          kStream + step};
 }
 
 std::uint32_t ImageDraws::word() {
@@ -224,10 +273,30 @@ double ImageDraws::normal() {
   return radius * std::cos(6.283185307179586 * uniform());
 }
 
+namespace {
+
+Image changed_by_function(Image image, const Transform& step, SampleRandom random) {
+  const int channels = image.channels;
+  Image out = step.function(std::move(image), random);
+  if (out.channels != channels || out.width < 1 || out.height < 1 ||
+      out.pixels.size() != at(out.width) * at(out.height) * at(channels))
+    throw ShapeError(
+        cat("transform '", step.name, "' gave an image of ", out.width, " x ", out.height, " with ",
+            out.channels, " channels in ", out.pixels.size(), " bytes; it must have ", channels,
+            channels == 1 ? " channel" : " channels", " and width * height * channels bytes"));
+  return out;
+}
+
+}  // namespace
+
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const ImageTarget& target, ImageDraws& draws) {
   std::vector<ImageTransform> changes;
   for (std::size_t k = first; k < steps.size(); ++k) {
+    if (steps[k].function) {
+      image = changed_by_function(std::move(image), steps[k], draws.for_function(k));
+      continue;
+    }
     ImageSize size{image.width, image.height};
     changes.clear();
     draws.begin_step(k);
@@ -263,7 +332,7 @@ FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {
   if (steps_.size() > 64) throw ValueError("more than 64 image transforms in one list");
-  for (const Transform& step : steps_) check_step(step);
+  for (Transform& step : steps_) settle_step(step);
 }
 
 Transforms Transforms::parse(const std::string& text) {
@@ -333,14 +402,52 @@ Transforms Transforms::without_mixing() const {
 
 std::vector<Transforms::Known> Transforms::known() {
   std::vector<Known> out;
-  out.reserve(kinds().size());
-  for (const TransformKind& kind : kinds()) {
-    std::string usage = kind.name;
-    for (std::size_t k = 0; k < kind.numbers.size(); ++k)
-      usage += cat(k == 0 ? "[=" : ":", kind.numbers[k].name);
-    out.push_back({kind.numbers.empty() ? usage : usage + "]", kind.about});
-  }
+  const auto add = [&out](std::string usage, const auto& numbers, std::string about) {
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      usage += cat(k == 0 ? "[=" : ":", numbers[k].name);
+    out.push_back({numbers.empty() ? usage : usage + "]", std::move(about)});
+  };
+  for (const TransformKind& kind : kinds()) add(kind.name, kind.numbers, kind.about);
+  for (const RegisteredTransform* own : registered_transforms())
+    add(own->name, own->parameters, own->about);
   return out;
+}
+
+const RegisteredTransform* find_registered(const std::string& name) {
+  Registry& registry = registry_of_program();
+  const std::lock_guard lock(registry.mutex);
+  const auto found = registry.transforms.find(name);
+  return found == registry.transforms.end() ? nullptr : &found->second;
+}
+
+std::vector<const RegisteredTransform*> registered_transforms() {
+  Registry& registry = registry_of_program();
+  const std::lock_guard lock(registry.mutex);
+  std::vector<const RegisteredTransform*> out;
+  for (const auto& [name, transform] : registry.transforms) out.push_back(&transform);
+  return out;
+}
+
+void register_transform(RegisteredTransform transform) {
+  const std::string name = transform.name;
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (name.empty() || !(name[0] >= 'a' && name[0] <= 'z') ||
+      !std::all_of(name.begin(), name.end(), is_of_name))
+    throw ValueError(cat("register_transform: the name is '", name,
+                         "', must be lower-case letters, digits and '_', beginning with a letter"));
+  if (!transform.make) throw ValueError(cat("register_transform: '", name, "' has no make()"));
+  for (const TransformParameter& p : transform.parameters)
+    if (!(p.usual >= p.low && p.usual <= p.high))
+      throw ValueError(cat("register_transform: '", name, "': the default of ", p.name, " is ",
+                           p.usual, ", must be from ", p.low, " to ", p.high));
+  Registry& registry = registry_of_program();
+  const std::lock_guard lock(registry.mutex);
+  if (find_kind(name) != nullptr || name == "none" ||
+      !registry.transforms.emplace(name, std::move(transform)).second)
+    throw ValueError(
+        cat("register_transform: there is already a transform '", name, "': choose another name"));
 }
 
 Transforms Transforms::to_network() {
@@ -384,6 +491,10 @@ Transform rand_augment(double operations, double magnitude) {
 }
 Transform mixup(double alpha) { return {"mixup", {alpha}}; }
 Transform cutmix(double alpha) { return {"cutmix", {alpha}}; }
+Transform function(std::string name, ImageFunction change) {
+  if (!change) throw ValueError(cat("transforms::function: '", name, "' has no function"));
+  return {std::move(name), {}, std::move(change)};
+}
 
 }  // namespace transforms
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <tenon/images.h>
+#include <tenon/sample_random.h>
 
 #include "base/philox.h"
 #include "data/pixels/image_ops.h"
@@ -18,6 +19,8 @@ class ImageDraws {
  public:
   ImageDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number);
   void begin_step(std::uint64_t step);
+  /// The random numbers of a step that is a function of the user's.
+  SampleRandom for_function(std::uint64_t step) const;
   std::uint32_t word();
   /// Values in [0, 1), [low, high), [0, count), and whether an event of this probability occurs.
   double uniform();
@@ -27,7 +30,7 @@ class ImageDraws {
   double normal();
 
  private:
-  std::uint64_t seed_, epoch_, number_, step_ = 0, block_ = 0;
+  std::uint64_t own_seed_, seed_, epoch_, number_, step_ = 0, block_ = 0;
   Philox4 words_{};
   int used_ = 4;
 };
@@ -62,6 +65,11 @@ FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
 /// Applies the steps from number `first` on.
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const ImageTarget& target, ImageDraws& draws);
+
+/// The registered transform of this name; null if there is none. Kept until the program ends.
+const RegisteredTransform* find_registered(const std::string& name);
+/// All registered transforms by name.
+std::vector<const RegisteredTransform*> registered_transforms();
 
 /// Whether a step mixes batches (mixup, cutmix), which the trainer does.
 bool mixes_batches(const Transform& step);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -17,11 +18,12 @@
 #include "base/per_thread.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
-#include "data/images/image_jobs.h"
 #include "data/loading/prefetch.h"
 #include "data/pixels/augment.h"
 #include "data/pixels/scale.h"
+#include "data/samples/image_jobs.h"
 #include "data/samples/order.h"
+#include "data/samples/sampling.h"
 #include "device/backend.h"
 #include "device/buffer.h"
 #include "graph/node.h"
@@ -149,27 +151,31 @@ class BatchSlots {
 // Orders of the epochs that are under way. Any thread may ask.
 class EpochOrders {
  public:
-  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
-  Order of(std::uint64_t seed, std::int64_t epoch, std::int64_t size, bool shuffle) {
+  using Order = std::shared_ptr<const EpochSamples>;
+  EpochOrders(std::int64_t size, bool shuffle, const std::optional<WeightedDraws>& weighted)
+      : size_(size), shuffle_(shuffle), weighted_(weighted) {}
+  Order of(std::uint64_t seed, std::int64_t epoch) {
     const std::lock_guard lock(mutex_);
     if (seed != seed_) known_.clear();
     seed_ = seed;
     std::erase_if(known_, [epoch](const auto& one) { return one.first < epoch - 1; });
     Order& order = known_[epoch];
-    if (order == nullptr) {
-      std::vector<std::int64_t> numbers;
-      if (shuffle) {
-        numbers = epoch_order(seed, epoch, size);
-      } else {
-        numbers.resize(at(size));
-        std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
-      }
-      order = std::make_shared<const std::vector<std::int64_t>>(std::move(numbers));
-    }
+    if (order == nullptr) order = std::make_shared<const EpochSamples>(samples(seed, epoch));
     return order;
   }
 
  private:
+  EpochSamples samples(std::uint64_t seed, std::int64_t epoch) const {
+    if (weighted_) return weighted_->of(seed, epoch);
+    if (shuffle_) return {epoch_order(seed, epoch, size_), {}};
+    std::vector<std::int64_t> numbers(at(size_));
+    std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+    return {std::move(numbers), {}};
+  }
+
+  const std::int64_t size_;
+  const bool shuffle_;
+  const std::optional<WeightedDraws>& weighted_;  // of the loader
   std::mutex mutex_;
   std::uint64_t seed_ = 0;
   std::map<std::int64_t, Order> known_;
@@ -181,8 +187,15 @@ struct Examples {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0, begin = 0, count = 0;
   std::span<const std::int64_t> numbers() const {
-    return std::span(*order).subspan(at(begin), at(count));
+    return std::span(order->numbers).subspan(at(begin), at(count));
   }
+  // The epoch of random numbers of sample k: another one for each time that it was drawn before.
+  std::int64_t epoch_of(std::int64_t k) const {
+    return order->repeats.empty()
+               ? epoch
+               : epoch + (std::int64_t{order->repeats[at(begin + k)]} << kRepeatShift);
+  }
+  static constexpr int kRepeatShift = 32;
   Examples part(std::int64_t from, std::int64_t to) const {
     return {order, seed, epoch, begin + from, to - from};
   }
@@ -193,9 +206,20 @@ struct Loader::Impl {
       : dataset(std::move(set)), options(o) {
     if (!dataset) throw ValueError("Loader: there is no dataset");
     check(options);
-    const std::int64_t size = dataset->size();
-    if (size < 1)
+    if (dataset->size() < 1)
       throw ValueError(cat("Loader: there are no samples to load from ", dataset->describe()));
+    epoch_size = dataset->size();
+    if (options.sampling.any() || options.sampling.count != 0) {
+      if (!options.shuffle)
+        throw ValueError(
+            "Loader: weighted sampling draws samples in random order, and shuffle is off: turn "
+            "shuffle on, or leave out the weights");
+      weighted.emplace(options.sampling, dataset->size());
+      epoch_size = weighted->count();
+    }
+    augmented = dataset->as<AugmentedSamples>();
+    orders = new_orders();
+    const std::int64_t size = epoch_size;
     usable = options.drop_last ? size / options.batch * options.batch : size;
     if (usable == 0)
       throw ValueError(cat("Loader: a batch of ", options.batch, " is larger than the set of ",
@@ -223,49 +247,52 @@ struct Loader::Impl {
 
   // The batch that begins there.
   Examples batch_at(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
-    return {orders->of(seed, epoch, dataset->size(), options.shuffle), seed, epoch, position,
+    return {orders->of(seed, epoch), seed, epoch, position,
             std::min(options.batch, usable - position)};
   }
   Examples next_batch() { return batch_at(state.seed, state.epoch, state.position); }
 
-  void change(const Examples& examples, std::uint8_t* images) const {
+  // Samples as the dataset stores them, with augmentation.
+  void get(const Examples& examples, void* inputs, void* targets) const {
+    if (augmented == nullptr && !options.augment.any())
+      return dataset->get(examples.numbers(), inputs, targets);
+    auto *input = static_cast<std::byte*>(inputs), *target = static_cast<std::byte*>(targets);
+    for (std::int64_t from = 0, to = 0; from < examples.count; from = to) {
+      const std::int64_t epoch = examples.epoch_of(from);
+      for (to = from + 1; to < examples.count && examples.epoch_of(to) == epoch;) ++to;
+      get_augmented(examples.part(from, to).numbers(), examples.seed, epoch,
+                    input + stored_bytes * at(from), target + target_bytes * at(from));
+    }
+  }
+
+  void get_augmented(std::span<const std::int64_t> numbers, std::uint64_t seed, std::int64_t epoch,
+                     std::byte* inputs, std::byte* targets) const {
+    if (augmented != nullptr)
+      augmented->get_augmented(numbers, seed, epoch, inputs, targets);
+    else
+      dataset->get(numbers, inputs, targets);
     if (!options.augment.any()) return;
     const double mean = std::clamp(options.mean, 0.0, 1.0);
-    augment(options.augment, examples.seed, examples.epoch, examples.numbers(),
-            dataset->input_shape(), static_cast<std::uint8_t>(std::lround(255 * mean)), images);
+    augment(options.augment, seed, epoch, numbers, dataset->input_shape(),
+            static_cast<std::uint8_t>(std::lround(255 * mean)),
+            reinterpret_cast<std::uint8_t*>(inputs));
   }
 
   void fill(const Examples& examples, void* input, void* target,
             std::vector<std::uint8_t>& stored) const {
-    if (!scaled || as_stored) {
-      dataset->get_drawn(examples.numbers(), examples.seed, examples.epoch, input, target);
-      change(examples, static_cast<std::uint8_t*>(input));
-      return;
-    }
+    if (!scaled || as_stored) return get(examples, input, target);
     const std::size_t bytes = stored_bytes * at(examples.count);
     if (stored.size() < bytes) stored.resize(bytes);
-    dataset->get_drawn(examples.numbers(), examples.seed, examples.epoch, stored.data(), target);
-    change(examples, stored.data());
+    get(examples, stored.data(), target);
     scale_all(stored.data(), examples.count, static_cast<float*>(input));
   }
 
   void scale_all(const std::uint8_t* from, std::int64_t count, float* out) const {
-    const auto scale = [](const std::uint8_t* in, std::int64_t numbers, double mean, double std,
-                          float* to) {
-      scale_bytes(in, numbers, static_cast<float>(1.0 / (255.0 * std)),
-                  static_cast<float>(-mean / std), to);
-    };
-    if (options.channel_mean.empty())
-      return scale(from, input_numel * count, options.mean, options.std, out);
-    const Shape shape = dataset->input_shape();
-    const std::int64_t channels = std::ssize(options.channel_mean),
-                       plane = shape[shape.rank() - 1] * shape[shape.rank() - 2],
-                       planes = count * input_numel / plane;
-    for (std::int64_t k = 0; k < planes; ++k) {
-      const std::size_t c = at(k % channels);
-      scale(from + k * plane, plane, options.channel_mean[c], options.channel_std[c],
-            out + k * plane);
-    }
+    using Numbers = std::span<const double>;
+    const bool each = !options.channel_mean.empty();
+    scale_samples(from, count, dataset->input_shape(),
+                  each ? Numbers(options.channel_mean) : Numbers(&options.mean, 1),
+                  each ? Numbers(options.channel_std) : Numbers(&options.std, 1), out);
   }
 
   // Samples of the next batch; 0 at the end of the epoch.
@@ -296,7 +323,7 @@ struct Loader::Impl {
   const ImageJobs* image_jobs() const {
     const Device to = default_device();
     if (!as_stored || to.kind == Device::Kind::Cpu || options.augment.any()) return nullptr;
-    const auto* jobs = dynamic_cast<const ImageJobs*>(dataset.get());
+    const auto* jobs = dataset->as<ImageJobs>();
     if (jobs == nullptr || !jobs->for_device()) return nullptr;
     const ImageDecoder decoder = backend_of(to).image_decoder(to.index);
     return decoder.changes && (decoder.found || !jobs->device_decodes()) ? jobs : nullptr;
@@ -426,8 +453,8 @@ struct Loader::Impl {
                  std::int64_t to, int slot, bool decoded) {
     auto* labels = reinterpret_cast<std::int64_t*>(slots->target(slot));
     for (std::int64_t k = from; k < to; ++k)
-      slots->jobs[at(slot)][at(k)] =
-          jobs.job(examples.numbers()[at(k)], examples.seed, examples.epoch, decoded, labels[k]);
+      slots->jobs[at(slot)][at(k)] = jobs.job(examples.numbers()[at(k)], examples.seed,
+                                              examples.epoch_of(k), decoded, labels[k]);
   }
 
   // What the device's decoder refuses, the CPU decodes, or says what is wrong with it.
@@ -449,7 +476,7 @@ struct Loader::Impl {
     process = ::getpid();
     prefetcher.reset();
     static_cast<void>(orders.release());
-    orders = std::make_unique<EpochOrders>();
+    orders = new_orders();
     lent = -1;
   }
 
@@ -477,15 +504,21 @@ struct Loader::Impl {
     state = to;
   }
 
+  std::unique_ptr<EpochOrders> new_orders() const {
+    return std::make_unique<EpochOrders>(dataset->size(), options.shuffle, weighted);
+  }
+
   std::shared_ptr<const Dataset> dataset;
   LoaderOptions options;
   LoaderState state;
-  std::int64_t usable = 0, input_numel = 0;
+  const AugmentedSamples* augmented = nullptr;  // of the dataset
+  std::optional<WeightedDraws> weighted;
+  std::int64_t epoch_size = 0, usable = 0, input_numel = 0;
   std::size_t stored_bytes = 0, target_bytes = 0;
   bool scaled = false;
   bool as_stored = false;  // batches are given so now
   pid_t process = ::getpid();
-  std::unique_ptr<EpochOrders> orders = std::make_unique<EpochOrders>();
+  std::unique_ptr<EpochOrders> orders;
   std::vector<std::uint8_t> scratch;
   std::optional<BatchSlots> slots;
   int depth = 0;  // slots
@@ -511,6 +544,7 @@ std::int64_t Loader::batch() const noexcept { return impl_->options.batch; }
 std::int64_t Loader::batches() const noexcept {
   return (impl_->usable + impl_->options.batch - 1) / impl_->options.batch;
 }
+std::int64_t Loader::epoch_size() const noexcept { return impl_->epoch_size; }
 Shape Loader::input_shape() const { return impl_->dataset->input_shape(); }
 DType Loader::input_dtype() const { return impl_->input_dtype(); }
 LoaderState Loader::state() const noexcept { return impl_->state; }

@@ -18,16 +18,18 @@ namespace {
 constexpr std::uint64_t kOwnStream = 0x53616D706C65;
 
 // One number for (epoch, sample) under the seed, of which 2^64 counters are then free.
-std::uint64_t key_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample) {
-  const Philox4 mixed = philox(seed ^ kOwnStream, static_cast<std::uint64_t>(epoch),
+std::uint64_t key_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
+                     std::uint64_t stream) {
+  const Philox4 mixed = philox(seed ^ kOwnStream ^ stream << 48, static_cast<std::uint64_t>(epoch),
                                static_cast<std::uint64_t>(sample));
   return std::uint64_t{mixed.v[0]} << 32 | mixed.v[1];
 }
 
 }  // namespace
 
-SampleRandom::SampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t sample)
-    : seed_(seed), key_(key_of(seed, epoch, sample)) {}
+SampleRandom::SampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
+                           std::uint64_t stream)
+    : seed_(seed), key_(key_of(seed, epoch, sample, stream)) {}
 
 SampleRandom::result_type SampleRandom::operator()() {
   if (used_ == 4) {
@@ -68,11 +70,11 @@ std::int64_t SampleRandom::below(std::int64_t count) {
 bool SampleRandom::chance(double probability) { return uniform() < probability; }
 
 void RandomDataset::get(std::span<const std::int64_t> indices, void* inputs, void* targets) const {
-  get_drawn(indices, 0, 0, inputs, targets);
+  get_augmented(indices, 0, 0, inputs, targets);
 }
 
-void RandomDataset::get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed,
-                              std::int64_t epoch, void* inputs, void* targets) const {
+void RandomDataset::get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed,
+                                  std::int64_t epoch, void* inputs, void* targets) const {
   const std::size_t of_input =
                         static_cast<std::size_t>(input_shape().numel()) * item_size(input_dtype()),
                     of_target = static_cast<std::size_t>(target_shape().numel()) *

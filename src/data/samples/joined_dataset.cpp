@@ -1,108 +1,64 @@
-// A sample is found by the first index of its set; sets get ranges of their own indices.
+// The facts of a concatenation; DerivedDataset finds the samples.
 #include "data/samples/joined_dataset.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <tenon/error.h>
 
-#include "base/index.h"
 #include "base/str.h"
+#include "data/samples/derived_dataset.h"
 
 namespace tenon::data {
 namespace {
 
-class JoinedDataset final : public Dataset {
- public:
-  explicit JoinedDataset(std::vector<std::shared_ptr<Dataset>> sets) : sets_(std::move(sets)) {
-    for (const auto& set : sets_) {
-      if (set->input_shape() != first().input_shape() ||
-          set->input_dtype() != first().input_dtype() ||
-          set->target_shape() != first().target_shape() ||
-          set->target_dtype() != first().target_dtype())
-        throw ShapeError(cat(set->describe(), ": samples are ", set->input_dtype(), " ",
-                             set->input_shape(), ", those of ", first().describe(), " are ",
-                             first().input_dtype(), " ", first().input_shape()));
-      begins_.push_back(begins_.back() + set->size());
-    }
-  }
-  std::int64_t size() const override { return begins_.back(); }
-  Shape input_shape() const override { return first().input_shape(); }
-  DType input_dtype() const override { return first().input_dtype(); }
-  std::int64_t views() const override { return first().views(); }
-  Shape target_shape() const override { return first().target_shape(); }
-  DType target_dtype() const override { return first().target_dtype(); }
-  std::int64_t classes() const override {
-    std::int64_t most = 0;
-    for (const auto& set : sets_) most = std::max(most, set->classes());
-    return most;
-  }
-  std::vector<std::string> class_names() const override {
-    const auto most =
-        std::max_element(sets_.begin(), sets_.end(),
-                         [](const auto& a, const auto& b) { return a->classes() < b->classes(); });
-    return (*most)->class_names();
-  }
-  std::string text_unit() const override { return first().text_unit(); }
-  double counted_targets() const override {
-    double counted = 0;
-    for (const auto& set : sets_)
-      counted += set->counted_targets() * static_cast<double>(set->size());
-    return counted / static_cast<double>(size());
-  }
-  std::shared_ptr<const TableColumns> table() const override { return first().table(); }
-  std::string describe() const override {
-    std::string text;
-    for (const auto& set : sets_) text += cat(text.empty() ? "" : "; ", set->describe());
-    return text;
-  }
-  std::string sample_name(std::int64_t index) const override {
-    const std::size_t set = set_of(index);
-    return sets_[set]->sample_name(index - begins_[set]);
-  }
-  Notes notes() const override {
-    Notes all;
-    for (const auto& set : sets_) {
-      const Notes of_set = set->notes();
-      all.insert(all.end(), of_set.begin(), of_set.end());
-    }
-    return all;
-  }
-  bool in_memory() const override {
-    return std::all_of(sets_.begin(), sets_.end(),
-                       [](const auto& set) { return set->in_memory(); });
-  }
-  bool made_on_demand() const override { return first().made_on_demand(); }
-  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
-    const std::size_t input_bytes = at(input_shape().numel()) * item_size(input_dtype()),
-                      target_bytes = at(target_shape().numel()) * item_size(target_dtype());
-    std::vector<std::int64_t> own;
-    for (std::size_t from = 0; from < indices.size(); from += own.size()) {
-      const std::size_t set = set_of(indices[from]);
-      own.clear();
-      for (std::size_t k = from; k < indices.size() && set_of(indices[k]) == set; ++k)
-        own.push_back(indices[k] - begins_[set]);
-      sets_[set]->get(own, input + from * input_bytes, target + from * target_bytes);
-    }
-  }
+void require_alike(const Dataset& set, const Dataset& first) {
+  const DatasetInfo &a = set.info(), &b = first.info();
+  if (a.input_shape == b.input_shape && a.input_dtype == b.input_dtype &&
+      a.target_shape == b.target_shape && a.target_dtype == b.target_dtype)
+    return;
+  const auto text = [](const DatasetInfo& info) {
+    return cat(info.input_dtype, " ", info.input_shape, " with targets ", info.target_dtype, " ",
+               info.target_shape);
+  };
+  throw ShapeError(cat(set.describe(), ": samples are ", text(a), ", those of ", first.describe(),
+                       " are ", text(b), ": give datasets of equal samples"));
+}
 
- private:
-  const Dataset& first() const { return *sets_.front(); }
-  std::size_t set_of(std::int64_t index) const {
-    return at(std::upper_bound(begins_.begin(), begins_.end(), index) - begins_.begin()) - 1;
+DatasetInfo joined_info(const std::vector<std::shared_ptr<const Dataset>>& sets) {
+  DatasetInfo out = sets.front()->info();
+  out.description.clear();
+  double counted = 0, samples = 0;
+  for (const auto& set : sets) {
+    if (set->classes() > out.classes)
+      out.classes = set->classes(), out.class_names = set->info().class_names;
+    if (set->info().counted_targets) out.counted_targets = 0;
+    counted += set->counted_targets() * static_cast<double>(set->size());
+    samples += static_cast<double>(set->size());
+    out.description += cat(out.description.empty() ? "" : "; ", set->describe());
+    out.in_memory = out.in_memory && set->info().in_memory;
   }
-  std::vector<std::shared_ptr<Dataset>> sets_;
-  std::vector<std::int64_t> begins_{0};  // of each set, and where the last one ends
-};
+  if (out.counted_targets) out.counted_targets = counted / samples;
+  return out;
+}
 
 }  // namespace
 
-std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<Dataset>> sets) {
+std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<const Dataset>> sets) {
+  std::vector<std::int64_t> sizes;
+  for (const auto& set : sets) {
+    require_alike(*set, *sets.front());
+    sizes.push_back(set->size());
+  }
+  DatasetInfo info = joined_info(sets);
+  return std::make_shared<DerivedDataset>(std::move(info), std::move(sets),
+                                          SampleMap::of_sizes(sizes));
+}
+
+std::shared_ptr<Dataset> joined_parts(std::vector<std::shared_ptr<Dataset>> sets) {
   std::erase(sets, nullptr);
-  if (sets.empty()) throw ValueError("joined_dataset: there are no sets");
+  if (sets.empty()) throw ValueError("joined_parts: there are no sets");
   if (sets.size() == 1) return sets.front();
-  return std::make_shared<JoinedDataset>(std::move(sets));
+  return joined_dataset({sets.begin(), sets.end()});
 }
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// Concatenation of datasets: all samples of a source whose parts are separate datasets.
+// Concatenation of datasets.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,12 @@
 
 namespace tenon::data {
 
-/// Concatenates datasets. Null datasets are skipped. Throws ShapeError if sample shapes or types
-/// differ, ValueError if no dataset is given.
-std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<Dataset>> sets);
+/// Concatenates at least one dataset, none null. Throws ShapeError if shapes or types of the
+/// samples differ.
+std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<const Dataset>> sets);
+
+/// All samples of a source whose parts are separate datasets, of which null ones are skipped.
+/// Throws ValueError if no dataset is left, else as joined_dataset().
+std::shared_ptr<Dataset> joined_parts(std::vector<std::shared_ptr<Dataset>> sets);
 
 }  // namespace tenon::data

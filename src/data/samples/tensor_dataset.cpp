@@ -23,33 +23,35 @@ std::size_t row_bytes(const Tensor& t) {
   return static_cast<std::size_t>(without_first(t.shape()).numel()) * item_size(t.dtype());
 }
 
-class TensorDataset final : public Dataset {
+DatasetInfo info_of(const TensorDatasetParts& parts) {
+  return {.input_shape = without_first(parts.input.shape()),
+          .input_dtype = parts.input.dtype(),
+          .target_shape = without_first(parts.target.shape()),
+          .target_dtype = parts.target.dtype(),
+          .classes = parts.classes,
+          .class_names = parts.class_names,
+          .views = parts.views,
+          .table = parts.table,
+          .description = parts.description,
+          .in_memory = true};
+}
+
+class TensorDataset final : public DatasetWith<Provenance> {
  public:
   explicit TensorDataset(TensorDatasetParts parts)
-      : parts_(std::move(parts)),
+      : DatasetWith(info_of(parts)),
+        parts_(std::move(parts)),
         input_(static_cast<const char*>(parts_.input.data())),
         target_(static_cast<const char*>(parts_.target.data())),
         input_bytes_(row_bytes(parts_.input)),
         target_bytes_(row_bytes(parts_.target)) {}
 
   std::int64_t size() const override { return parts_.size(); }
-  Shape input_shape() const override { return without_first(parts_.input.shape()); }
-  DType input_dtype() const override { return parts_.input.dtype(); }
-  Shape target_shape() const override { return without_first(parts_.target.shape()); }
-  DType target_dtype() const override { return parts_.target.dtype(); }
-  std::int64_t classes() const override { return parts_.classes; }
-  std::vector<std::string> class_names() const override {
-    return parts_.class_names.empty() ? Dataset::class_names() : parts_.class_names;
-  }
-  std::string describe() const override { return parts_.description; }
-  std::shared_ptr<const TableColumns> table() const override { return parts_.table; }
-  std::int64_t views() const override { return parts_.views; }
   Notes notes() const override { return parts_.notes; }
-  bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     const std::int64_t number =
         parts_.numbers.empty() ? index : parts_.numbers[static_cast<std::size_t>(index)];
-    return parts_.place ? parts_.place(number) : Dataset::sample_name(number);
+    return parts_.place ? parts_.place(number) : Provenance::sample_name(number);
   }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
@@ -115,27 +117,6 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
 }
 
 }  // namespace
-
-Dataset::~Dataset() = default;
-Shape Dataset::target_shape() const { return Shape(); }
-DType Dataset::target_dtype() const { return DType::Int64; }
-std::shared_ptr<const TableColumns> Dataset::table() const { return nullptr; }
-std::shared_ptr<const ImageFiles> Dataset::images() const { return nullptr; }
-std::vector<std::string> Dataset::broken() const { return {}; }
-std::string Dataset::sample_name(std::int64_t index) const { return cat("sample ", index + 1); }
-Notes Dataset::notes() const { return {}; }
-void Dataset::get_drawn(std::span<const std::int64_t> indices, std::uint64_t /*seed*/,
-                        std::int64_t /*epoch*/, void* inputs, void* targets) const {
-  get(indices, inputs, targets);
-}
-std::string Dataset::text_unit() const { return ""; }
-double Dataset::counted_targets() const { return static_cast<double>(target_shape().numel()); }
-
-std::vector<std::string> Dataset::class_names() const {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < classes(); ++i) names.push_back(std::to_string(i));
-  return names;
-}
 
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what) {
   const std::vector<std::int64_t> values = to_int64(labels, what, "class labels");

@@ -20,7 +20,7 @@ struct TensorDatasetParts {
   std::shared_ptr<const TableColumns> table{};  ///< for rows of a table
   std::int64_t views = 1;                       ///< views per sample: axis 1 of the input
   /// Origin of sample `number` of the source, and the number of each row. Empty: as in
-  /// Dataset::sample_name(), and the row's own number.
+  /// Provenance::sample_name(), and the row's own number.
   std::function<std::string(std::int64_t number)> place{};
   std::vector<std::int64_t> numbers{};
   Notes notes{};

@@ -129,7 +129,7 @@ PartReader read_csv(const std::string& file, const std::string& test_file,
   return [=](Split part) {
     if (part == Split::Test) return make_tensor_dataset(test());
     auto rows = part_or_null(part_of_table(table(), part, how));
-    return part == Split::All ? joined_dataset({rows, make_tensor_dataset(test())}) : rows;
+    return part == Split::All ? joined_parts({rows, make_tensor_dataset(test())}) : rows;
   };
 }
 

@@ -32,19 +32,28 @@ struct TokenPair {
   std::string place;
 };
 
-class PairsDataset final : public Dataset {
+class PairsDataset final : public DatasetWith<Provenance> {
  public:
   PairsDataset(std::vector<std::string> pieces, const std::vector<TokenPair>& pairs,
                std::string description, std::vector<std::string> places, Notes notes)
-      : pieces_(std::move(pieces)),
-        description_(std::move(description)),
+      : DatasetWith(DatasetInfo()),
         count_(std::ssize(pairs)),
         places_(std::move(places)),
         notes_(std::move(notes)) {
+    double counted = 0;
     for (const TokenPair& pair : pairs) {
       length_ = std::max({length_, std::ssize(pair.source) + 1, std::ssize(pair.target) + 1});
-      counted_ += static_cast<double>(pair.target.size() + 1) / static_cast<double>(pairs.size());
+      counted += static_cast<double>(pair.target.size() + 1) / static_cast<double>(pairs.size());
     }
+    set_info({.input_shape = {2, length_},
+              .input_dtype = DType::Int64,
+              .target_shape = {length_},
+              .classes = std::ssize(pieces),
+              .class_names = std::move(pieces),
+              .text_unit = name(TextUnit::Pieces),
+              .counted_targets = counted,
+              .description = std::move(description),
+              .in_memory = true});
     inputs_.assign(at(2 * length_ * count_), kPad);
     targets_.assign(at(length_ * count_), kIgnoredTarget);
     auto input = inputs_.begin(), target = targets_.begin();
@@ -60,18 +69,8 @@ class PairsDataset final : public Dataset {
   }
 
   std::int64_t size() const override { return count_; }
-  Shape input_shape() const override { return {2, length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {length_}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return std::ssize(pieces_); }
-  std::vector<std::string> class_names() const override { return pieces_; }
-  std::string text_unit() const override { return name(TextUnit::Pieces); }
-  double counted_targets() const override { return counted_; }
-  std::string describe() const override { return description_; }
-  bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
-    return places_.empty() ? Dataset::sample_name(index) : places_[at(index)];
+    return places_.empty() ? Provenance::sample_name(index) : places_[at(index)];
   }
   Notes notes() const override { return notes_; }
 
@@ -87,10 +86,7 @@ class PairsDataset final : public Dataset {
   }
 
  private:
-  std::vector<std::string> pieces_;
-  std::string description_;
   std::int64_t count_, length_ = 1;
-  double counted_ = 0;
   std::vector<std::string> places_;
   Notes notes_;
   std::vector<std::int64_t> inputs_, targets_;

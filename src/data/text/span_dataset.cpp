@@ -223,10 +223,10 @@ std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string
 
 SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
                          const SpanOptions& options, std::string about, Split part)
-    : questions_(std::move(questions)),
+    : Dataset(DatasetInfo()),
+      questions_(std::move(questions)),
       begin_(special(tokenizer, "[CLS]")),
-      end_(special(tokenizer, "[SEP]")),
-      description_(std::move(about)) {
+      end_(special(tokenizer, "[SEP]")) {
   if (tokenizer.number("[PAD]") > 0)
     throw ValueError(
         cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
@@ -250,6 +250,12 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
   notes_ = asked_lost.notes(options.question, part_text("questions", part));
   for (Note& note : texts_lost.notes(0, part_text("texts", part)))
     notes_.push_back(std::move(note));
+  set_info({.input_shape = {2, length_},
+            .input_dtype = DType::Int64,
+            .target_shape = {2},
+            .classes = length_,  // places of a row
+            .description = std::move(about),
+            .in_memory = true});
 }
 
 SpanDataset SpanDataset::part(std::int64_t first, std::int64_t count) const {

@@ -47,7 +47,7 @@ struct SpanWindow {
   std::int64_t number = 0;            ///< among those of its question
 };
 
-class SpanDataset : public Dataset {
+class SpanDataset : public Dataset, public Provenance {
  public:
   /// Throws FormatError for an answer that does not stand where it should, ValueError for lengths
   /// that leave a text no room.
@@ -62,31 +62,26 @@ class SpanDataset : public Dataset {
   std::int64_t behind_question(const SpanWindow& window) const;
 
   std::int64_t size() const override { return std::ssize(windows_); }
-  Shape input_shape() const override { return {2, length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {2}; }
-  DType target_dtype() const override { return DType::Int64; }
-  /// Places of a row.
-  std::int64_t classes() const override { return length_; }
-  std::string describe() const override { return description_; }
   std::string sample_name(std::int64_t index) const override {
     const SpanWindow& window = windows_[static_cast<std::size_t>(index)];
     const SpanQuestion& asked = questions_[static_cast<std::size_t>(window.question)];
     return cat(asked.file, ", ", asked.id,
                window.number > 0 ? cat(", window ", window.number + 1) : "");
   }
-  bool in_memory() const override { return true; }
   Notes notes() const override { return notes_; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override;
 
  private:
+  void capabilities(Capabilities& offered) const override {
+    offered.add<Provenance>(this);
+    offered.add<SpanDataset>(this);  // to whoever asks for questions
+  }
   void add_windows(std::int64_t question, const SpanOptions& options);
   std::vector<SpanQuestion> questions_;
   std::vector<std::vector<std::int64_t>> asked_;  // tokens of each question
   std::vector<SpanWindow> windows_;
   std::vector<std::pair<std::int64_t, std::int64_t>> answers_;  // tokens of the texts; -1: none
   std::int64_t begin_, end_, length_ = 1;
-  std::string description_;
   Notes notes_;
 };
 

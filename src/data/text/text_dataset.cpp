@@ -18,7 +18,15 @@
 namespace tenon::data {
 namespace {
 
-class TextDataset final : public Dataset {
+std::vector<std::string> class_names_of(const Vocabulary& vocabulary) {
+  if (vocabulary.unit() != TextUnit::Bytes) return vocabulary.tokens();
+  std::vector<std::string> numbers;  // a byte alone is no text
+  for (std::int64_t byte = 0; byte < vocabulary.size(); ++byte)
+    numbers.push_back(std::to_string(byte));
+  return numbers;
+}
+
+class TextDataset final : public DatasetWith<Provenance> {
  public:
   struct Text {
     std::string file;
@@ -27,29 +35,20 @@ class TextDataset final : public Dataset {
     std::vector<std::int64_t> begins;  // of windows
     Notes notes;
   };
-  TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
-      : vocabulary_(std::move(vocabulary)),
+  TextDataset(const Vocabulary& vocabulary, Text text, std::int64_t length, std::string description)
+      : DatasetWith({.input_shape = {length},
+                     .input_dtype = DType::Int64,
+                     .target_shape = {length},
+                     .classes = vocabulary.size(),
+                     .class_names = class_names_of(vocabulary),
+                     .text_unit = name(vocabulary.unit()),
+                     .description = std::move(description),
+                     .in_memory = true}),
         text_(std::move(text)),
-        length_(length),
-        description_(std::move(description)) {}
+        length_(length) {}
 
   std::int64_t size() const override { return std::ssize(text_.begins); }
-  Shape input_shape() const override { return {length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {length_}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return vocabulary_.size(); }
-  std::vector<std::string> class_names() const override {
-    if (vocabulary_.unit() != TextUnit::Bytes) return vocabulary_.tokens();
-    std::vector<std::string> numbers;  // a byte alone is no text
-    for (std::int64_t byte = 0; byte < vocabulary_.size(); ++byte)
-      numbers.push_back(std::to_string(byte));
-    return numbers;
-  }
-  std::string text_unit() const override { return name(vocabulary_.unit()); }
-  std::string describe() const override { return description_; }
   Notes notes() const override { return text_.notes; }
-  bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     return window_name(text_.file, text_.part, index);
   }
@@ -64,10 +63,8 @@ class TextDataset final : public Dataset {
   }
 
  private:
-  Vocabulary vocabulary_;
   Text text_;
   std::int64_t length_;
-  std::string description_;
 };
 
 std::string text_of(const std::string& text, const Stretches& stretches) {
@@ -195,8 +192,8 @@ PartReader read_text(const std::string& file, const TextOptions& options) {
       once([=] { return naming_file(file, [&] { return read_whole_text(file, options); }); });
   return [=](Split part) -> std::shared_ptr<Dataset> {
     if (!options.test_file.empty() && part == Split::All)
-      return joined_dataset({open_text(file, Split::All, whole_text(options)),
-                             open_text(file, Split::Test, options)});
+      return joined_parts({open_text(file, Split::All, whole_text(options)),
+                           open_text(file, Split::Test, options)});
     return naming_file(file, [&] { return part_of_text(read(), file, part, options); });
   };
 }

@@ -52,26 +52,23 @@ struct WindowText {
   Notes notes;
 };
 
-class TokenWindows : public Dataset {
+class TokenWindows : public DatasetWith<Provenance> {
  public:
   TokenWindows(WindowText text, std::int64_t vocabulary, std::int64_t length, std::string about)
-      : text_(std::move(text)),
-        vocabulary_(vocabulary),
-        length_(length),
-        description_(std::move(about)) {}
+      : DatasetWith({.input_shape = {length},
+                     .input_dtype = DType::Int64,
+                     .target_shape = {length},
+                     .classes = vocabulary,
+                     .description = std::move(about),
+                     .in_memory = true}),
+        text_(std::move(text)),
+        length_(length) {}
 
   std::int64_t size() const override { return std::ssize(text_.begins); }
   std::string sample_name(std::int64_t index) const override {
     return window_name(text_.file, text_.part, index);
   }
-  Shape input_shape() const override { return {length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {length_}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return vocabulary_; }
-  std::string describe() const override { return description_; }
   Notes notes() const override { return text_.notes; }
-  bool in_memory() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
@@ -84,44 +81,39 @@ class TokenWindows : public Dataset {
 
  private:
   WindowText text_;
-  std::int64_t vocabulary_, length_;
-  std::string description_;
+  std::int64_t length_;
 };
 
 // Windows between [CLS] and [SEP]. Of each 15 % of the tokens are to be told (Devlin et al., 2019):
 // [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
-class HiddenWords : public Dataset {
+class HiddenWords : public DatasetWith<Provenance, AugmentedSamples> {
  public:
   HiddenWords(WindowText text, const Tokenizer& tokenizer, std::int64_t length, std::string about)
-      : text_(std::move(text)),
+      : DatasetWith({.input_shape = {length},
+                     .input_dtype = DType::Int64,
+                     .target_shape = {length},
+                     .classes = tokenizer.size(),
+                     .counted_targets = static_cast<double>(hidden_of(length)),
+                     .description = std::move(about)}),
+        text_(std::move(text)),
         vocabulary_(tokenizer.size()),
         length_(length),
         begin_(token_of(tokenizer, "[CLS]")),
         end_(token_of(tokenizer, "[SEP]")),
         mask_(token_of(tokenizer, "[MASK]")),
-        testing_(text_.part != Split::Train),
-        description_(std::move(about)) {}
+        testing_(text_.part != Split::Train) {}
 
   std::int64_t size() const override { return std::ssize(text_.begins); }
   std::string sample_name(std::int64_t index) const override {
     return window_name(text_.file, text_.part, index);
   }
-  Shape input_shape() const override { return {length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {length_}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return vocabulary_; }
-  double counted_targets() const override { return static_cast<double>(hidden()); }
   Notes notes() const override { return text_.notes; }
-  std::string describe() const override { return description_; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     fill(0, 0, indices, static_cast<std::int64_t*>(inputs), static_cast<std::int64_t*>(targets));
   }
-  bool drawn_anew() const override { return !testing_; }
-  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
-                 void* inputs, void* targets) const override {
-    if (testing_) return get(indices, inputs, targets);
+  void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                     void* inputs, void* targets) const override {
     fill(seed, epoch, indices, static_cast<std::int64_t*>(inputs),
          static_cast<std::int64_t*>(targets));
   }
@@ -129,9 +121,14 @@ class HiddenWords : public Dataset {
  private:
   static constexpr std::uint64_t kHiddenKey = 0x4d41'534b'0000'0000ull;
   static constexpr double kHiddenShare = 0.15;
+  static std::int64_t hidden_of(std::int64_t length) {
+    return std::max<std::int64_t>(1, std::llround(kHiddenShare * static_cast<double>(length - 2)));
+  }
   std::int64_t words() const { return length_ - 2; }
-  std::int64_t hidden() const {
-    return std::max<std::int64_t>(1, std::llround(kHiddenShare * static_cast<double>(words())));
+  std::int64_t hidden() const { return hidden_of(length_); }
+  void capabilities(Capabilities& offered) const override {
+    offered.add<Provenance>(this);
+    if (!testing_) offered.add<AugmentedSamples>(this);
   }
 
   void fill(std::uint64_t seed, std::int64_t epoch, std::span<const std::int64_t> indices,
@@ -163,7 +160,6 @@ class HiddenWords : public Dataset {
   WindowText text_;
   std::int64_t vocabulary_, length_, begin_, end_, mask_;
   bool testing_;
-  std::string description_;
 };
 
 struct ClassLine {
@@ -254,15 +250,14 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
   return out;
 }
 
-class ClassLines : public Dataset {
+class ClassLines : public DatasetWith<Provenance> {
  public:
   ClassLines(std::vector<std::string> names, const LinesOfPart& lines, bool pairs,
              const Tokenizer& tokenizer, std::int64_t length, Split part_of, std::string file,
              std::string test_file)
-      : names_(std::move(names)),
+      : DatasetWith(DatasetInfo()),
         file_(std::move(file)),
         test_file_(std::move(test_file)),
-        part_(part_of),
         pairs_(pairs),
         tokens_(tokenizer.size()) {
     classes_.reserve(lines.size());
@@ -280,26 +275,25 @@ class ClassLines : public Dataset {
           {tokens_.size(), count, std::count(row.types.begin(), row.types.end(), std::int64_t{1})});
       tokens_.append(row.tokens);
       length_ = std::max(length_, count);
-      const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
-      if (name == names_.end() || *name != line.name)
+      const auto name = std::lower_bound(names.begin(), names.end(), line.name);
+      if (name == names.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
-      classes_.push_back(name - names_.begin());
+      classes_.push_back(name - names.begin());
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
     tokens_.shrink();
-    add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_)));
+    add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_of)));
+    std::string about = cat(lines.size(), pairs_ ? " pairs of texts of " : " lines of ",
+                            of_files(file_, test_file_, part_of), " in ", names.size(), " classes");
+    set_info({.input_shape = pairs_ ? Shape{2, length_} : Shape{length_},
+              .input_dtype = DType::Int64,
+              .classes = std::ssize(names),
+              .class_names = std::move(names),
+              .description = std::move(about),
+              .in_memory = true});
   }
 
   std::int64_t size() const override { return std::ssize(classes_); }
-  Shape input_shape() const override { return pairs_ ? Shape{2, length_} : Shape{length_}; }
-  DType input_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return std::ssize(names_); }
-  std::vector<std::string> class_names() const override { return names_; }
-  std::string describe() const override {
-    return cat(size(), pairs_ ? " pairs of texts of " : " lines of ",
-               of_files(file_, test_file_, part_), " in ", names_.size(), " classes");
-  }
-  bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     const std::int64_t line = lines_[at(index)];
     return cat(line < 0 ? test_file_ : file_, ", line ", line < 0 ? -line : line);
@@ -327,9 +321,7 @@ class ClassLines : public Dataset {
   struct Row {
     std::int64_t begin, count, second;
   };
-  std::vector<std::string> names_;
   std::string file_, test_file_;
-  Split part_;
   bool pairs_;
   std::int64_t length_ = 1;
   NarrowTokens tokens_;
@@ -508,8 +500,8 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
       TokenTextOptions whole = options;
       whole.split.test = 0;
       whole.test_file.clear();
-      return joined_dataset({open_token_text(file, Split::All, *tokenizer, whole),
-                             open_token_text(file, Split::Test, *tokenizer, options)});
+      return joined_parts({open_token_text(file, Split::All, *tokenizer, whole),
+                           open_token_text(file, Split::Test, *tokenizer, options)});
     }
     const bool other_file = own_test && part == Split::Test;
     const std::string& path = other_file ? options.test_file : file;

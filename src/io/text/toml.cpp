@@ -249,6 +249,32 @@ const TomlValue* TomlValue::find(const std::string& key) const {
   return found != by_key.end() && entries[*found].key == key ? &entries[*found].value : nullptr;
 }
 
+void TomlValue::set(const std::string& key, TomlValue value) {
+  const auto place = std::lower_bound(
+      by_key.begin(), by_key.end(), key,
+      [this](std::uint32_t at, const std::string& wanted) { return entries[at].key < wanted; });
+  if (place != by_key.end() && entries[*place].key == key) {
+    entries[*place].value = std::move(value);
+    return;
+  }
+  by_key.insert(place, static_cast<std::uint32_t>(entries.size()));
+  entries.push_back({key, std::move(value)});
+}
+
+TomlValue toml_whole(std::int64_t value) {
+  TomlValue out;
+  out.kind = TomlValue::Kind::Whole;
+  out.whole = value;
+  return out;
+}
+
+TomlValue toml_string(const std::string& value) {
+  TomlValue out;
+  out.kind = TomlValue::Kind::Text;
+  out.text = value;
+  return out;
+}
+
 const char* TomlValue::kind_name() const noexcept {
   switch (kind) {
     case TomlValue::Kind::Text:
@@ -300,6 +326,48 @@ std::string toml_quoted(const std::string& text) {
       out += c;
   }
   return out + "\"";
+}
+
+namespace {
+bool is_bare(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+}  // namespace
+
+std::string toml_text(const TomlValue& value) {
+  const auto joined = [](const auto& parts, const auto& text) {
+    std::string out;
+    for (const auto& part : parts) out += (out.empty() ? "" : ", ") + text(part);
+    return out;
+  };
+  switch (value.kind) {
+    case TomlValue::Kind::Text:
+      return toml_quoted(value.text);
+    case TomlValue::Kind::Whole:
+      return cat(value.whole);
+    case TomlValue::Kind::Real: {
+      const std::string digits = cat(value.real);
+      return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
+    }
+    case TomlValue::Kind::Truth:
+      return value.truth ? "true" : "false";
+    case TomlValue::Kind::List: {
+      const bool tables = !value.items.empty() && value.items[0].is(TomlValue::Kind::Table);
+      const std::string items = joined(value.items, toml_text);
+      return tables ? cat("[ ", items, " ]") : cat("[", items, "]");
+    }
+    case TomlValue::Kind::Table:
+      break;
+  }
+  return cat("{ ",
+             joined(value.entries,
+                    [](const TomlEntry& entry) {
+                      const bool bare = std::all_of(entry.key.begin(), entry.key.end(), is_bare);
+                      return cat(bare && !entry.key.empty() ? entry.key : toml_quoted(entry.key),
+                                 " = ", toml_text(entry.value));
+                    }),
+             " }");
 }
 
 }  // namespace tenon::io

@@ -25,6 +25,8 @@ struct TomlValue {
   bool is(Kind wanted) const noexcept { return kind == wanted; }
   /// The entry with this key; null if there is none.
   const TomlValue* find(const std::string& key) const;
+  /// Gives the entry with this key the value; a new entry is the last.
+  void set(const std::string& key, TomlValue value);
   /// Type name for messages: "a text", "a number", "a list".
   const char* kind_name() const noexcept;
 };
@@ -34,6 +36,10 @@ struct TomlEntry {
   TomlValue value;
 };
 
+/// A whole number and a text that stand on no line.
+TomlValue toml_whole(std::int64_t value);
+TomlValue toml_string(const std::string& value);
+
 /// Throws FormatError naming `source` and the line for invalid TOML, multi-line strings ("""),
 /// dates, and more than 512 levels or 400,000 keys and values. Time and memory are linear in the
 /// text, apart from sorting keys.
@@ -41,5 +47,8 @@ TomlValue parse_toml(const std::string& text, const std::string& source);
 
 /// The text as a quoted TOML string.
 std::string toml_quoted(const std::string& text);
+
+/// The value as TOML on one line: parse_toml() of "key = " and this text gives the value again.
+std::string toml_text(const TomlValue& value);
 
 }  // namespace tenon::io
