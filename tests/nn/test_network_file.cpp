@@ -252,9 +252,9 @@ TEST_CASE("network file: the layer \"activation\" applies the file's activation"
   CHECK(same_bits(models::create(with("activation = \"gelu_tanh\"\n"))(x), gelu(x, true)));
   CHECK(
       same_bits(models::create(with("activation = \"quick_gelu\"\n"))(x), x * sigmoid(x * 1.702)));
-  CHECK_THROWS_WITH_AS(models::create(with("activation = \"gelo\"\n")),
-                       doctest::Contains("line 1: 'activation': 'gelo' is no activation; did you"),
-                       FormatError);
+  CHECK_THROWS_WITH_AS(
+      models::create(with("activation = \"gelo\"\n")),
+      doctest::Contains("line 1: 'activation': 'gelo' is not an activation; did you"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
                        doctest::Contains("'activation' is a whole number"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("")),
