@@ -118,10 +118,10 @@ void NamedNetwork::check(const Options& options) const {
     throw ValueError(
         cat("model '", full_name(), "' has its own activations: leave 'activation' out"));
   if (!options.head.empty() && (!with_head_ || !head_.empty()))
-    throw ValueError(cat(
-        "model '", full_name(),
-        "' takes no head of one's own; alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and "
-        "bert_classifier do"));
+    throw ValueError(
+        cat("model '", full_name(),
+            "' does not support 'head'; alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and "
+            "bert_classifier do"));
   const std::int64_t classes = keys_.find("classes")->whole;
   if (options.classes > 0 && options.classes != classes && !takes("classes"))
     throw ValueError(cat("model '", full_name(), "' has ", classes, " outputs, not ",

@@ -20,7 +20,7 @@ PATTERNS = [
     ("a constant of time", r"\bconstexpr\s+[\w:]+\s+k\w*(?:Microsecond|Nanosecond|Second|Launch(?!es)|Latency|Cycle|Bandwidth|"
                            r"FlopsA|BytesA)\w*\s*="),
 ]
-# file: a part of the line, and the reason why it is no device time
+# file: a part of the line, and the reason why it is not a device time
 EXEMPT = {
     "src/plan/tune.cpp": ("us <= 1e9", "what a file may hold"),
     "src/run/compile.cpp": ("2e-9 * multiply_adds", "GFLOP for a report"),
