@@ -39,7 +39,9 @@ void check_linear(const std::string& name, const std::vector<Tensor>& one,
   for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
     CAPTURE(name);
     CAPTURE((kind == Device::Kind::Cuda));
-    const auto plan = [kind](const std::vector<Tensor>& roots) { planned(roots, {.kind = kind, .checks_passes = false}); };
+    const auto plan = [kind](const std::vector<Tensor>& roots) {
+      planned(roots, {.kind = kind, .checks_passes = false});
+    };
     InTurn growth, builds;
     for (int k = 0; k < kMostAttempts; ++k) {
       growth.attempt([&] { plan(one); }, [&] { plan(four); });
