@@ -243,7 +243,7 @@ class AlignedRows {
 
   static Tensor unpadded(const Tensor& scan, const Margins& margins, std::int64_t k,
                          const Shape& shape) {
-    const Tensor result = result_of(scan, k);
+    Tensor result = result_of(scan, k);
     if (margins[at(k)] == 0) return result;
     return reshape(slice(result, 1, 0, margins[at(k)]), to_ints(shape));
   }
