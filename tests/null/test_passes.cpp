@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/str.h"
-#include "plan/passes.h"
+#include "plan/program/passes.h"
 #include "planning.h"
 
 using namespace tenon;

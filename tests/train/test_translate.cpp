@@ -12,7 +12,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/translate.h"
+#include "train/texts/translate.h"
 
 using namespace tenon;
 using train::Tokens;

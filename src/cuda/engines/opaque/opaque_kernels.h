@@ -13,7 +13,7 @@
 #include "cuda/engines/launch/words.h"
 #include "cuda/jit/jit.h"
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 
