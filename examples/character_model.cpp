@@ -47,7 +47,7 @@ int main() {
   const std::int64_t length = 32, windows = 16;
   double loss = 0;
   for (int k = 0; k < 150; ++k) {
-    const Tensor start = randint(0, count - length - 1, {windows, 1}).eval();
+    const Tensor start = randint(0, count - length - 1, {windows, 1}).compute();
     const Tensor positions = start + arange(0, length);
     const Tensor scores = net(text[positions]).scores;
     loss =
@@ -65,7 +65,7 @@ int main() {
       generated += static_cast<char>(output.scores.argmax().item<std::int64_t>());
     const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(generated[k]));
     output = net(Tensor::from({code}, {1, 1}), output.memory);
-    eval({output.scores, output.memory});
+    compute({output.scores, output.memory});
   }
   std::printf("%s\n", generated.c_str());
 }

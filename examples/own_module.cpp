@@ -26,7 +26,7 @@ int main() {
 
   // Train it to compute a function of eight numbers.
   const Tensor x = randn({256, 8}), y = sum(sin(x), {1}, true);
-  eval({x, y});
+  compute({x, y});
   optim::Adam adam(net, {.lr = 0.01});
   double loss = 0;
   for (int step = 0; step <= 400; ++step) {

@@ -2,11 +2,11 @@
 // device, generator and others. A Context is a value; every thread has a current one, and nothing
 // is process-wide.
 //
-// set_precision(), set_threads(), set_device() and similar functions (eval.h, device.h) change the
-// current context of the calling thread. A new thread starts with the defaults; to give it another
-// thread's settings, pass the context: `ContextScope scope(context)`. A graph keeps the precision,
-// device and generator that were current when it was built. A compiled function keeps the whole
-// context. Neither depends on the context of the thread that evaluates or calls it.
+// set_precision(), set_threads(), set_device() and similar functions (compute.h, device.h) change
+// the current context of the calling thread. A new thread starts with the defaults; to give it
+// another thread's settings, pass the context: `ContextScope scope(context)`. A graph keeps the
+// precision, device and generator that were current when it was built. A compiled function keeps
+// the whole context. Neither depends on the context of the thread that evaluates or calls it.
 #pragma once
 
 #include <cstdint>

@@ -119,10 +119,10 @@ class TENON_API ModuleBase {
   Tensor buffer(const std::string& name, const Tensor& init);
   /// Assigns a new value to a buffer from within forward(): `update(mean_, 0.9 * mean_ + 0.1 *
   /// batch_mean)`. The outputs of the module call carry the assignment, so it takes effect once,
-  /// when the loss is evaluated by eval(), step(loss), a compiled function or the Trainer. If the
-  /// Trainer skips a step, it skips the assignment too. In evaluation mode update() does nothing
-  /// (with_updates() works in both modes). Throws ValueError outside of a module call and for a
-  /// second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
+  /// when the loss is evaluated by compute(), step(loss), a compiled function or the Trainer. If
+  /// the Trainer skips a step, it skips the assignment too. In evaluation mode update() does
+  /// nothing (with_updates() works in both modes). Throws ValueError outside of a module call and
+  /// for a second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
   /// differs from the buffer's.
   void update(const Tensor& buffer, const Tensor& value) const;
   /// Registers a child module and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.

@@ -2,8 +2,8 @@
 // operations, matrix products, convolution, attention, pooling, normalisation, losses, collectives.
 //
 // Every function builds graph nodes and returns at once; nothing is computed before a value is
-// needed (eval.h). Names, conventions and defaults are PyTorch's. Shapes broadcast as in NumPy. Two
-// tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
+// needed (compute.h). Names, conventions and defaults are PyTorch's. Shapes broadcast as in NumPy.
+// Two tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
 // number does not change the dtype of the tensor that it meets, with two exceptions: a
 // floating-point number with an integer or bool tensor gives float32, and a whole number with a
 // bool tensor gives int64. A shape, axis or dtype that does not fit throws ShapeError, DTypeError

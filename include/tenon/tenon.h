@@ -1,12 +1,12 @@
 // All of Tenon: includes every public header that a program needs.
 #pragma once
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/images.h>

@@ -101,7 +101,7 @@ class TENON_API Tensor {
   std::int64_t numel() const { return shape().numel(); }
 
   /// Computes the value if it is still pending; returns *this.
-  const Tensor& eval() const;
+  const Tensor& compute() const;
   /// The value's bytes in host memory. Evaluates. The pointer is valid as long as this tensor lives
   /// (for a variable: as long as the value is not replaced). A value on a GPU is copied to the host
   /// once.

@@ -75,7 +75,7 @@ void Node::report_unheeded() const noexcept {
         LogLevel::Warning,
         cat("assign", label == 0 ? "" : cat(" (", label_text(label), ")"), ": ", dtype, shape,
             " was to be assigned and nobody evaluated that: pass the assignment to "
-            "eval(), return it from the compiled function, or let a value carry it "
+            "compute(), return it from the compiled function, or let a value carry it "
             "(update() in a module's forward, with_updates())"));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
   }

@@ -78,7 +78,7 @@ Tensor variable(const Tensor& init, const std::string& var_name) {
     buffer = Buffer::none(init.device());
   } else {
     const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
-    const Tensor& value = init.eval();
+    const Tensor& value = init.compute();
     buffer = Buffer::allocate(bytes, value.device());
     if (bytes != 0) buffer->copy_from(*value.node()->value, bytes);
   }
@@ -135,7 +135,7 @@ void set_value(const Tensor& target, const Tensor& value) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
-  const Buffer& from = *value.eval().node()->value;
+  const Buffer& from = *value.compute().node()->value;
   assign_whole(*target.node(), [&](Buffer& to) { to.copy_from(from, bytes); });
 }
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
@@ -176,7 +176,7 @@ double Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<T
   std::vector<Tensor> work = updates(gradients_for_step(loss, clip));
   work.insert(work.end(), with.begin(), with.end());
   work.push_back(loss);
-  tenon::eval(work);
+  tenon::compute(work);
   return loss.item();
 }
 
@@ -249,7 +249,7 @@ void Optimizer::check_values(const StateDict& state) const {
       const Tensor value = on_host(state.at(names.back()));
       fine.push_back(all(slot->least == 0 ? ge(value, 0) : isfinite(value)));
     }
-  tenon::eval(fine);
+  tenon::compute(fine);
   for (std::size_t k = 0; k < fine.size(); ++k)
     if (fine[k].item() == 0)
       throw ValueError(cat("optimizer: '", names[k], "' of the saved state has values that are ",

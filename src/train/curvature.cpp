@@ -66,7 +66,7 @@ void Curvature::measure(const data::Loader& train, std::int64_t step) {
     function_ = compile(
         [this, count](const std::vector<Tensor>& in) { return trace(in[0], in[1], in[2], count); });
   examples_ = count;
-  const Tensor none = scalar(0.0).eval(), all = scalar(1.0).eval();
+  const Tensor none = scalar(0.0).compute(), all = scalar(1.0).compute();
   data::Batch one;
   for (std::int64_t k = 0; k < count; ++k) {
     examples.next(one);

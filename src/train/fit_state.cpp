@@ -215,7 +215,7 @@ void Fit::checkpoint_aside() {
     return write_settings();
   }
   Checkpoint kept = state();
-  for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
+  for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).compute();
   last_saved_ = p_.step;
   aside_ = in_background([this, kept = std::move(kept)] {
     std::string path = folder_->save(kept, o_.keep_checkpoints);

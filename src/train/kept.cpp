@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include <tenon/compute.h>
 #include <tenon/context.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/images.h>
 #include <tenon/system.h>
 
@@ -232,7 +232,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
   std::vector<std::byte> records;
   for (data::Batch batch; examples.next(batch);) {
     const std::vector<Tensor> given =
-        part_({set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input});
+        part_({set.views() > 1 ? views_as_examples(batch.input).compute() : batch.input});
     if (given[1].item() >= static_cast<double>(kExact))
       throw NotSupported("one of its outputs has integers that float32 cannot represent exactly");
     records.resize(bytes * at(batch.size));

@@ -234,7 +234,7 @@ class AdaptedNet : public nn::Module {
     for (auto& entry : out)
       for (const Adapter& adapter : adapters_)
         if (entry.second.node() == adapter.place.tensor.node())
-          entry.second = sum_of(adapter).eval();
+          entry.second = sum_of(adapter).compute();
     return out;
   }
   StateDict for_peft() const {

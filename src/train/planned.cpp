@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <memory>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/shapes_only.h>
 
 #include "train/resident.h"

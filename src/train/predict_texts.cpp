@@ -255,7 +255,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
   const std::int64_t count = std::ssize(rows);
   const auto set = data::from_tensors(
       Tensor::from(inputs, pairs ? Shape{count, 2, length} : Shape{count, length}),
-      zeros({count}, DType::Int64).eval());
+      zeros({count}, DType::Int64).compute());
   if (const auto seen = record_->seen(*set, 0, count); seen && seen->seen > 0)
     out.push_back({cat("training has seen ", to_string(*seen)), seen->about(), {}});
   return out;

@@ -585,7 +585,7 @@ std::string TrainedModel::fitting() const {
 Tensor TrainedModel::predict(const Tensor& images) const {
   if (given_net_) {
     const ContextScope scope(context_);
-    return net_(images).eval();
+    return net_(images).compute();
   }
   if (images.rank() < 2)
     throw ShapeError(
@@ -593,7 +593,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   const ContextScope scope(context_);
   const std::int64_t count = images.size(0);
   const Shape input = settings_.model_info().input;
-  if (count == 0) return zeros({0, settings_.classes}).eval();
+  if (count == 0) return zeros({0, settings_.classes}).compute();
   const std::int64_t views = images.rank() == 5 && input.rank() <= 3 ? images.size(1) : 1;
   if (!takes(settings_.model_info(), images, views))
     throw ShapeError(cat("predict: the input is ", images.shape(), ", and model '", settings_.model,
@@ -604,7 +604,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   loader->next(batch);
   const Tensor out = net_(views > 1 ? views_as_examples(batch.input) : batch.input),
                scores = views > 1 ? mean_of_views(out, views, is_regression()) : out;
-  return (is_regression() ? scores : softmax(scores)).eval();
+  return (is_regression() ? scores : softmax(scores)).compute();
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {
@@ -629,13 +629,13 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
   const Tensor scores =
       net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
-  if (!info.masked) return softmax(reshape(scores, {scores.numel()})).eval();
+  if (!info.masked) return softmax(reshape(scores, {scores.numel()})).compute();
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
                          "' predicts the word at [MASK], and the text has no [MASK]"));
   const std::int64_t place = hidden - tokens.begin();
-  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
+  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).compute();
 }
 
 void TrainedModel::require_spans() const {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>

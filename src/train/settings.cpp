@@ -6,8 +6,8 @@
 #include <cmath>
 #include <variant>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/index.h"
 #include "base/str.h"

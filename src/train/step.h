@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/train.h>

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -49,7 +49,7 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
                    static_cast<int>(a));
       return y;
     };
-    const Tensor x = reshape(arange(0, 12, 1, DType::Float32), {2, 3, 2}).eval();
+    const Tensor x = reshape(arange(0, 12, 1, DType::Float32), {2, 3, 2}).compute();
     for (const Ints& counts : {Ints{2, 1, 2, 3, 2}, Ints{2, 2, 2, 2, 2}, Ints{1, 1, 2, 1, 2, 3, 2},
                                Ints{2, 1, 2, 1, 2, 2, 2, 2}}) {
       const Tensor y = repeat(x, counts), want = repeated(x, counts), slope = grad(sum(y), x);
@@ -58,7 +58,7 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
       const std::int64_t times = want.numel() / x.numel();
       CHECK(list(slope) == Floats(12, static_cast<float>(times)));
     }
-    const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).eval();
+    const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).compute();
     CHECK(repeat(wide, {2, 2, 2, 2, 2, 2, 2, 2}).numel() == 12 * 256);
     const Tensor rows = repeat_interleave(wide, 3, 3);
     CHECK(rows.shape() == Shape{1, 2, 1, 9, 1, 2, 1, 1});
@@ -158,7 +158,7 @@ TEST_CASE("torch edges: integers that float64 does not hold are exact wherever a
 
 TEST_CASE("torch edges: running sums and products in the type that is asked for") {
   with_engines([] {
-    const Tensor x = cast(longs({100, 100, 3}), DType::Int32).eval();
+    const Tensor x = cast(longs({100, 100, 3}), DType::Int32).compute();
     CHECK(cumsum(x, 0).dtype() == DType::Int64);
     CHECK(cumsum(x, 0, DType::Int32).dtype() == DType::Int32);
     CHECK(whole(cumsum(x, 0, DType::Int32)) == Longs{100, 200, 203});
@@ -181,7 +181,7 @@ TEST_CASE("torch edges: running sums and products in the type that is asked for"
 TEST_CASE("torch edges: of values put in one place by max_unpool the last has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
-    const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).eval();
+    const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).compute();
     Pool1dOptions pool;
     pool.kernel = 2;
     const Tensor y = max_unpool1d(x, at, pool);
@@ -208,8 +208,8 @@ TEST_CASE("torch edges: linear interpolation of 16 bits is rounded once") {
       for (const bool corners : {false, true}) {
         const Tensor x = cast(sin(arange(0, 2 * 3 * 5 * 7, 1, DType::Float32)), dtype)
                              .reshape({2, 3, 5, 7})
-                             .eval();
-        const Tensor wide = cast(x, DType::Float32).eval();
+                             .compute();
+        const Tensor wide = cast(x, DType::Float32).compute();
         const auto larger = [&](const Tensor& t) {
           return interpolate(t, {11, 13}, Interpolation::Linear, corners);
         };
@@ -217,7 +217,7 @@ TEST_CASE("torch edges: linear interpolation of 16 bits is rounded once") {
         CHECK(y.dtype() == dtype);
         CHECK(list(y) == list(cast(larger(wide), dtype)));
         const Tensor w = cos(arange(0, 2 * 3 * 11 * 13, 1, DType::Float32)).reshape({2, 3, 11, 13});
-        const Tensor seen = cast(cast(w, dtype).eval(), DType::Float32).eval();
+        const Tensor seen = cast(cast(w, dtype).compute(), DType::Float32).compute();
         const Tensor slope = grad(sum(larger(x) * cast(seen, dtype)), x),
                      want = grad(sum(larger(wide) * seen), wide);
         CHECK(list(slope) == list(cast(want, dtype)));

@@ -49,7 +49,7 @@ TEST_CASE("attention: weights are dropped as dropout() drops them, gradients and
       CAPTURE(static_cast<int>(masked));
       const Operands o = operands(s, masked);
       const auto wide = [](const Tensor& x) {
-        return x.defined() ? cast(x, DType::Float64).eval() : x;
+        return x.defined() ? cast(x, DType::Float64).compute() : x;
       };
       const Tensors in = {wide(o.q), wide(o.k), wide(o.v)};
       const Tensor mask = wide(o.mask), seed = wide(o.seed);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>

@@ -298,7 +298,7 @@ std::shared_ptr<data::Dataset> numbered_images(std::int64_t count) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * 240);
   for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::uint8_t>(k % 240 + 1);
   return data::from_tensors(Tensor::from(bytes, {count, 3, 8, 10}),
-                            zeros({count}, DType::Int64).eval(), 2);
+                            zeros({count}, DType::Int64).compute(), 2);
 }
 
 // The examples of an epoch in their own order, as they were shown.
@@ -391,7 +391,8 @@ TEST_CASE("loader: only images of bytes are changed") {
   LoaderOptions options;
   options.augment.flip = true;
   const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);
-  CHECK_THROWS_AS(Loader(data::from_tensors(rows.eval(), targets.eval(), 2), options), ValueError);
+  CHECK_THROWS_AS(Loader(data::from_tensors(rows.compute(), targets.compute(), 2), options),
+                  ValueError);
   CHECK_THROWS_WITH_AS(data::from_tensors(rows, Tensor()),
                        doctest::Contains("from_tensors: the target has no value"), ValueError);
   options.augment = {-1, false, 0};

@@ -16,7 +16,7 @@ TEST_CASE("batch norm: fifty steps as PyTorch's, the loss read before its gradie
   batch_norm_course::run([](Course& course, const Tensor& x, const Tensor& target) {
     const Tensor loss = course.loss(x, target);
     const double value = loss.item();
-    eval(course.sgd.updates(grad(loss, course.parameters)));
+    compute(course.sgd.updates(grad(loss, course.parameters)));
     return value;
   });
 }

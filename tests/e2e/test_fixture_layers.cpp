@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/layers.h>
 #include <tenon/transformer.h>
@@ -77,7 +77,7 @@ Called instance(const std::string& name) {
   return {net, [net, o](const Tensors& in) -> Tensors {
             const Tensor y = net(in.at("x"));
             if (!o.track_running_stats) return {{"output", y}};
-            y.eval();
+            y.compute();
             net.eval();
             Tensors out{{"output", y},
                         {"running_mean", net.running_mean()},
@@ -163,7 +163,7 @@ TEST_CASE("attention: with its weights, gradients are those of finite difference
     Tensors in = part(stored.at(name), "in/");
     const std::vector<std::string> keys{"query", "key", "value"};
     std::vector<Tensor> at;
-    for (const std::string& key : keys) at.push_back(cast(in[key], DType::Float64).eval());
+    for (const std::string& key : keys) at.push_back(cast(in[key], DType::Float64).compute());
     const auto value = [&](const std::vector<Tensor>& v) {
       for (std::size_t k = 0; k < v.size(); ++k) in[keys[k]] = v[k];
       return total_of(layer.call(in), stored.at(name));

@@ -1,7 +1,7 @@
 // The example networks against PyTorch: activations, gradients, ten steps of training, bfloat16.
 #include <memory>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/optim.h>
@@ -118,7 +118,7 @@ TEST_CASE("fixtures: bfloat16 products are as near to the truth as PyTorch's aut
         grad(cross_entropy(logits, tensors.at("y")), net.parameters());
     std::vector<Tensor> all = grads;
     all.push_back(logits);
-    eval(all);
+    compute(all);
     set_precision(Precision::Fp32);
     const auto parameters = net.named_parameters();
     double worst = 0;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
@@ -45,7 +45,7 @@ Tensor input_of(const Tensors& stored) {
   const Tensor& given = stored.at("input");
   if (given.rank() > 1) return given;
   const Shape shape = shape_of(given);
-  return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).eval();
+  return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).compute();
 }
 
 /// Training mode everywhere but in dropout, whose random numbers are another system's.
@@ -110,7 +110,7 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const std::vector<Tensor> grads = grad(loss(), net.parameters());
   std::vector<Tensor> found;
   for (const Tensor& g : grads) found.push_back(thinned(g));
-  eval(found);
+  compute(found);
   const Tensors expected = part(stored, "grad/");
   CHECK(found.size() == expected.size());
   for (std::size_t k = 0; k < found.size(); ++k)

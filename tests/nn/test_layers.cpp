@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/layers.h>
 #include <tenon/transformer.h>
@@ -58,7 +58,7 @@ TEST_CASE("pooling: the way back refuses what does not fit") {
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.padding = {kHuge, kHuge}}), ShapeError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.kernel = {kHuge, 2}}), ShapeError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.stride = {kHuge / 2, 2}}), ShapeError);
-  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).eval(), ValueError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).compute(), ValueError);
   CHECK(max_unpool2d(zeros({0, 3, 2, 2}), zeros({0, 3, 2, 2}, DType::Int64)).shape() ==
         Shape{0, 3, 4, 4});
   CHECK_THROWS_AS(lp_pool2d(randn({1, 1, 4, 4}), 0), ValueError);
@@ -83,7 +83,7 @@ TEST_CASE("embedding: padding begins as zeros, a table may be given, indices out
   const nn::Embedding drawn(5, 3, {.padding_index = -2});
   CHECK(sum(abs(drawn.weight()[3])).item() == 0);
   CHECK(sum(abs(drawn.weight()[2])).item() > 0);
-  const Tensor table = randn({5, 3}).eval();
+  const Tensor table = randn({5, 3}).compute();
   const nn::Embedding given(5, 3, {.weight = table});
   CHECK(equal(given.weight(), table));
   CHECK_THROWS_AS(nn::Embedding(4, 3, {.weight = table}), ShapeError);
@@ -91,7 +91,7 @@ TEST_CASE("embedding: padding begins as zeros, a table may be given, indices out
   CHECK(nn::Embedding(4, 3, {.padding_index = 1, .max_norm = 2}).describe() ==
         "Embedding(4, 3, padding_index=1, max_norm=2)");
   const Tensor index = Tensor::from<std::int64_t>({0, 9}, {2});
-  CHECK_THROWS_AS(given(index).eval(), ValueError);
+  CHECK_THROWS_AS(given(index).compute(), ValueError);
   CHECK_THROWS_AS(embedding_bag(index, table), ShapeError);
   const Tensor two = zeros({1, 2}, DType::Int64);
   CHECK_THROWS_AS(embedding_bag(two, table, {.per_sample_weights = zeros({1, 2})}), ValueError);
@@ -134,12 +134,12 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   CHECK(values(BagMode::Mean, {0, 2, 2, 4}, true) == Values{1.5, 0, 3.5});
   CHECK(values(BagMode::Max, {0, 2, 2, 4}, true) == Values{2, 0, 4});
   for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max}) {
-    CHECK_THROWS_AS(bags(mode, {1, 3}, false).eval(), ValueError);
-    CHECK_THROWS_AS(bags(mode, {0, 7}, false).eval(), ValueError);
+    CHECK_THROWS_AS(bags(mode, {1, 3}, false).compute(), ValueError);
+    CHECK_THROWS_AS(bags(mode, {0, 7}, false).compute(), ValueError);
     CHECK(bags(mode, {}, false).shape() == Shape{0, 1});
     CHECK_THROWS_AS(embedding_bag(zeros({0}, DType::Int64), table,
                                   {.mode = mode, .offsets = full({1}, 5, DType::Int64)})
-                        .eval(),
+                        .compute(),
                     ValueError);
     CHECK(equal(embedding_bag(zeros({0}, DType::Int64), table,
                               {.mode = mode, .offsets = zeros({2}, DType::Int64)}),
@@ -156,7 +156,7 @@ TEST_CASE("embedding: offsets that do not grow from 0 to the index's end are ref
                                           {.mode = mode,
                                            .offsets = Tensor::from(offsets, {std::ssize(offsets)}),
                                            .include_last_offset = last});
-        CHECK_THROWS_WITH_AS(bags.eval(), doctest::Contains(message), ValueError);
+        CHECK_THROWS_WITH_AS(bags.compute(), doctest::Contains(message), ValueError);
       }
   };
   refuses({0, 3, 1, 5}, "embedding_bag (offsets must not fall): index -2 is out of range");
@@ -240,7 +240,7 @@ TEST_CASE("layers: instance norm and dropout of channels say what they take") {
         "InstanceNorm2d(4, track_running_stats=true)");
   manual_seed(5);
   const nn::Dropout2d drop(0.5);
-  const Tensor y = drop(ones({4, 8, 3, 3})).eval();
+  const Tensor y = drop(ones({4, 8, 3, 3})).compute();
   CHECK(equal(amax(y, {2, 3}), amin(y, {2, 3})));  // whole channels
   CHECK(any(y == 0).item() == 1);
   CHECK(any(y == 2).item() == 1);
@@ -259,7 +259,7 @@ TEST_CASE("layers: instance norm and dropout of channels say what they take") {
 }
 
 TEST_CASE("losses: as objects they take the options of the functions") {
-  const Tensor logits = randn({4, 3}).eval(),
+  const Tensor logits = randn({4, 3}).compute(),
                target = Tensor::from<std::int64_t>({0, 2, -1, 1}, {4});
   const Tensor weight = Tensor::from<float>({1, 2, 3}, {3});
   const nn::CrossEntropyLoss loss{
@@ -280,7 +280,7 @@ TEST_CASE("losses: as objects they take the options of the functions") {
 TEST_CASE("attention: keys that options add are seen by every query, with any mask") {
   const nn::MultiheadAttention net(8, 4,
                                    {.kv_heads = 2, .add_bias_kv = true, .add_zero_attn = true});
-  const Tensor x = randn({5, 2, 8}).eval();
+  const Tensor x = randn({5, 2, 8}).compute();
   const auto [y, weights] = net(x, x, x, nn::AttentionMask{.causal = true}, nn::HeadWeights::Each);
   CHECK(weights.shape() == Shape{2, 4, 5, 7});
   CHECK(amax(abs(sum(weights, {-1}) - 1)).item() < 1e-5);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/layers.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
@@ -44,20 +44,20 @@ TEST_CASE("optim: groups have rates and decay of their own, and keep their propo
   const Tensor a = parameter({1}), b = parameter({1}), g = ones({1});
   optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"a", a}}, {}, {}}, {{{"b", b}}, 0.5, 0.1}},
                  {.lr = 0.1});
-  eval(sgd.updates({g, g}));
+  compute(sgd.updates({g, g}));
   CHECK(first(a) == doctest::Approx(0.9));
   CHECK(first(b) == doctest::Approx(1 - 0.5 * 1.1));
   sgd.set_lr(0.2);
   CHECK(sgd.lr() == 0.2);
   CHECK(sgd.base_lr() == 0.1);
-  eval(sgd.updates({g, zeros({1})}));
+  compute(sgd.updates({g, zeros({1})}));
   CHECK(first(a) == doctest::Approx(0.7));
 }
 
 TEST_CASE("optim: groups with steps of their own begin as an optimizer of their own does") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
-    const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).eval(); };
+    const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).compute(); };
     const auto rates = [&](double lr) { return optim::OptimizerOptions{.lr = lr}; };
     const Tensor early = parameter({1}), late = parameter({2}), early_alone = parameter({1}),
                  late_alone = parameter({2});
@@ -72,21 +72,21 @@ TEST_CASE("optim: groups with steps of their own begin as an optimizer of their 
                       rates(0.1));
     other->set_lr(0.05);
     for (int k = 0; k < 3; ++k) {
-      eval(first_one->updates({gradient(k)}));
-      eval(alone->updates({gradient(k)}));
+      compute(first_one->updates({gradient(k)}));
+      compute(alone->updates({gradient(k)}));
     }
     both->load_state_dict(first_one->state_dict());  // which has nothing of "late"
     CHECK(both->steps() == 3);
     for (int k = 3; k < 7; ++k) {
-      eval(both->updates({gradient(k), gradient(k)}));
-      eval(alone->updates({gradient(k)}));
-      eval(other->updates({gradient(k)}));
+      compute(both->updates({gradient(k), gradient(k)}));
+      compute(alone->updates({gradient(k)}));
+      compute(other->updates({gradient(k)}));
       CHECK(first(early) == first(early_alone));
       CHECK(first(late) == first(late_alone));
     }
     CHECK(both->state_dict().at("late.step").item() == 4);
     // A guard holds both counts, and a state that has some of a group must have all of it.
-    eval(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
+    compute(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
     CHECK(both->state_dict().at("late.step").item() == 4);
     StateDict state = both->state_dict();
     both->load_state_dict(state);
@@ -108,7 +108,7 @@ TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
       before[key] = Tensor::from_data(t.data(), t.shape(), t.dtype());
     const std::vector<float> weights = p.to_vector<float>();
     const Tensor loss = sum(p) * std::numeric_limits<double>::quiet_NaN();
-    eval(optimizer->updates(grad(loss, optimizer->parameters()), isfinite(loss)));
+    compute(optimizer->updates(grad(loss, optimizer->parameters()), isfinite(loss)));
     CHECK(p.to_vector<float>() == weights);
     for (const auto& [key, t] : optimizer->state_dict())
       CHECK(all(eq(t, before.at(key))).item() == 1);
@@ -251,7 +251,7 @@ TEST_CASE("optim: what cannot be trained is refused") {
 TEST_CASE("optim: a step refuses a loss that none of its parameters takes part in") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
   optim::Sgd sgd(net, {.lr = 0.5});
-  const Tensor x = randn({4, 3}).eval(), before = (net(x) * 1.0).eval();
+  const Tensor x = randn({4, 3}).compute(), before = (net(x) * 1.0).compute();
   const auto refuses = [&](const Tensor& loss) {
     CHECK_THROWS_WITH_AS(
         sgd.step(loss),
@@ -280,14 +280,14 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
 TEST_CASE("optim: what is frozen after the optimizer was made stays, and learns once it is not") {
   const nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
   optim::Adam adam(net, {.lr = 0.1});
-  const Tensor x = randn({4, 3}).eval();
+  const Tensor x = randn({4, 3}).compute();
   const auto moves = [&](const std::string& name, const auto& step) {
-    const Tensor weight = net.state_dict().at(name), before = (weight * 1.0).eval();
+    const Tensor weight = net.state_dict().at(name), before = (weight * 1.0).compute();
     step();
     return !equal(weight, before);
   };
   const auto plain = [&] { adam.step(sum(square(net(x))), {.norm = 0.5}); };
-  const auto by_hand = [&] { eval(adam.updates(grad(sum(square(net(x))), adam.parameters()))); };
+  const auto by_hand = [&] { compute(adam.updates(grad(sum(square(net(x))), adam.parameters()))); };
   net.freeze("0");
   CHECK_FALSE(moves("0.weight", plain));
   CHECK_FALSE(moves("0.weight", by_hand));
@@ -305,8 +305,8 @@ TEST_CASE("optim: a step evaluates what it is given beside the loss, from before
   optim::Sgd sgd(lstm.parameters(), {.lr = 0.1});
   nn::LstmState state{zeros({1, 2, 4}), zeros({1, 2, 4})};
   for (int k = 0; k < 3; ++k) {
-    const Tensor x = randn({5, 2, 3}).eval();
-    const Tensor expected = lstm(x, state).state.cell.eval();
+    const Tensor x = randn({5, 2, 3}).compute();
+    const Tensor expected = lstm(x, state).state.cell.compute();
     const nn::LstmResult made = lstm(x, state);
     state = {made.state.hidden.detach(), made.state.cell.detach()};
     sgd.step(sum(square(made.output)), {}, {state.hidden, state.cell});
@@ -321,8 +321,8 @@ TEST_CASE("optim: what was never assigned is refused by its name") {
   };
   names("'param.1' has no value", [&] { optim::Sgd(std::vector<Tensor>{p, none}); });
   optim::Sgd sgd(std::vector<Tensor>{p});
-  names("the gradient of 'param.0' has no value", [&] { eval(sgd.updates({none})); });
-  CHECK_THROWS_AS(eval(sgd.updates({zeros({1}, DType::Int64)})), DTypeError);
+  names("the gradient of 'param.0' has no value", [&] { compute(sgd.updates({none})); });
+  CHECK_THROWS_AS(compute(sgd.updates({zeros({1}, DType::Int64)})), DTypeError);
   names("clip_grad_norm: gradient 1 has no value", [&] { optim::clip_grad_norm({p, none}, 1); });
   names("clip_grad_value: gradient 0 has no value", [&] { optim::clip_grad_value({none}, 1); });
   StateDict state = sgd.state_dict();
@@ -396,7 +396,7 @@ TEST_CASE("optim: levenberg's rates follow the curvature that was measured") {
   const std::vector<double> examples[] = {{1, 10, 0}, {3, -2, 0}};
   for (const double keep : {0.0, 1.0, 0.0, 1.0}) {  // measured anew the second time
     const Tensor g = Tensor::from(examples[static_cast<int>(keep)], {3});
-    eval(optimizer.curvature_updates({g}, scalar(keep), 0.5));
+    compute(optimizer.curvature_updates({g}, scalar(keep), 0.5));
   }
   std::vector<double> weights{1, -2, 3};
   const double curvature[] = {5, 52, 0};

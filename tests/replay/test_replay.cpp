@@ -4,7 +4,7 @@
 // When a plan is meant to change, run the tests with TENON_REPLAY=write and commit the difference.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/models.h>

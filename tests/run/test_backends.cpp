@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -93,20 +93,20 @@ TEST_CASE("transfers: tensors made of numbers alone are computed on the device o
   for (const Tensor& x : all) {
     const Tensor moved = x.to(there);
     CHECK(moved.device() == there);
-    CHECK(moved.eval().device() == there);
-    CHECK(x.eval().device() == Device{});
+    CHECK(moved.compute().device() == there);
+    CHECK(x.compute().device() == Device{});
     CHECK(moved.to(DType::Float64).to_vector<double>() == x.to(DType::Float64).to_vector<double>());
   }
   // Computes with tensors on its own device, and is refused beside tensors of another device.
-  const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).eval();
+  const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).compute();
   CHECK(y.device() == there);
   CHECK(y.to_vector<float>() == (numbers({3}) + 1.0).to_vector<float>());
   CHECK_THROWS_AS(x + ones({3}).to(Device{}), DeviceError);
-  CHECK(zeros({2}).to(there).to(Device{}).eval().device() == Device{});
+  CHECK(zeros({2}).to(there).to(Device{}).compute().device() == Device{});
   CHECK(variable(zeros({2}).to(there)).device() == there);
   // Another plain number is not another program.
   const RunnerStats before = runner_stats();
-  for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).eval().item() == 0.5 + k);
+  for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).compute().item() == 0.5 + k);
   CHECK(runner_stats().programs_planned == before.programs_planned);
   // Gradients reach a tensor that was moved.
   const Tensor w = full({3}, 2.0), loss = sum(square(w.to(there)) * x);

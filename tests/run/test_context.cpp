@@ -2,8 +2,8 @@
 // the process. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 
 #include <atomic>
@@ -164,7 +164,7 @@ TEST_CASE("context: many threads may draw from one generator, each counter once"
   for (int t = 0; t < 4; ++t)
     drawing.emplace_back([&mine] {
       const ContextScope shared(mine);
-      for (int k = 0; k < 50; ++k) rand({2}).eval();
+      for (int k = 0; k < 50; ++k) rand({2}).compute();
     });
   for (std::thread& thread : drawing) thread.join();
   CHECK(Generator::current().counter() == 200);

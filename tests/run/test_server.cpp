@@ -2,7 +2,7 @@
 // bench/server.cpp.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
 

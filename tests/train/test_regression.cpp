@@ -44,7 +44,7 @@ train::Settings settings_for(const std::string& data) {
 
 TEST_CASE("regression: a trainer's figures are those of the loss, and no accuracy is made up") {
   manual_seed(1);
-  const Tensor x = randn({200, 3}).eval(), y = sum(x, {1}, true).eval();
+  const Tensor x = randn({200, 3}).compute(), y = sum(x, {1}, true).compute();
   data::Loader train(data::from_tensors(x, y), {.batch = 20}),
       test(data::from_tensors(x, y), {.batch = 50, .shuffle = false});
   nn::Sequential net(nn::Linear(3, 1));

@@ -5,8 +5,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/text.h>
 #include <tenon/train.h>
@@ -53,8 +53,8 @@ TEST_CASE("translate: a place at a time gives the scores of all at once") {
       where(logical_and(reshape(eq(arange(0, 3), 1), {3, 1, 1}),
                         logical_and(reshape(eq(arange(0, 2), 0), {1, 2, 1}), ge(arange(0, 7), 4))),
             zeros_like(pairs), pairs)
-          .eval();
-  const Tensor whole = net(pairs).eval();
+          .compute();
+  const Tensor whole = net(pairs).compute();
   const Tensor target = select(pairs, 1, 1);
   const std::vector<Tensor> encoded = translator->encode(select(pairs, 1, 0));
   std::vector<Tensor> state = translator->initial_state(3, 7);
@@ -63,7 +63,7 @@ TEST_CASE("translate: a place at a time gives the scores of all at once") {
         translator->decode(select(target, 1, t), scalar(t, DType::Int64), encoded, state);
     CHECK(norm(next.scores - select(whole, 1, t)).item() < 1e-4 * norm(whole).item());
     state = std::move(next.state);
-    for (Tensor& part : state) part = part.eval();
+    for (Tensor& part : state) part = part.compute();
   }
   const Tensor filled = concat({pairs, zeros({3, 2, 4}, DType::Int64)}, 2);
   CHECK(norm(narrow(net(filled), 1, 0, 7) - whole).item() < 1e-4 * norm(whole).item());

@@ -35,8 +35,8 @@ TENON_API void on_tune(std::function<void(const TuneProgress&)> function);
 /// variable. Evaluate it before or together with the update, or build it again. A tensor without a
 /// value throws ValueError.
 /// @{
-TENON_API void eval(std::span<const Tensor> tensors);
-TENON_API void eval(std::initializer_list<Tensor> tensors);
+TENON_API void compute(std::span<const Tensor> tensors);
+TENON_API void compute(std::initializer_list<Tensor> tensors);
 /// @}
 
 /// Run time of one step of a program.
@@ -223,7 +223,7 @@ struct CacheStats {
     std::int64_t count = 0;  ///< Number of entries.
     std::int64_t bytes = 0;  ///< Their bytes.
   };
-  Part programs;  ///< Programs of eval() and of functions that read values.
+  Part programs;  ///< Programs of compute() and of functions that read values.
   Part traces;    ///< Compiled functions: programs, and outputs that wait for a call.
   Part arenas;    ///< Free arenas of compiled functions; `count` is the number of functions.
   std::int64_t limit = 0;  ///< Limit of the bytes of programs and traces.
