@@ -458,11 +458,10 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
-  // On a GPU the random numbers of attention dropout are generated where they are used.
   const bool draws = drops_weights(attention);
   const Shape& q = attention.input(0)->shape;
   if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
-  return (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 && q[1] > 1 &&
+  return (!draws || known.generates_dropout) && attention.dtype != DType::Float64 && q[1] > 1 &&
          fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
@@ -497,7 +496,7 @@ Roots legalize(Roots roots, const PlanOptions& options) {
   const auto written_out = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const bool strided =
         options.channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
-    if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction) {
+    if (options.traits.rewrites_convolutions && op_info(node.op).kind == OpKind::Contraction) {
       if (options.channels_last)
         for (const auto rule : {with_full_channels, by_groups})
           if (Tensor other = rule(node, inputs); other.defined()) return other;
@@ -537,15 +536,15 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   const auto write_out = [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);
     if (info.decompose == nullptr) return {};
-    if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
+    if (options.traits.has_response_norm && has_trait(node.op, kAcrossChannels)) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   };
   roots = rewrite(roots, write_out, [](const Node& node, std::span<Node* const>) {
     return kind_of(node.op) == OpKind::Composite;
   });
-  if (options.traits.is_queued) roots = convert_rows(std::move(roots), options);
+  if (options.traits.stores_16_bits) roots = convert_rows(std::move(roots), options);
   if (!rounds_to_16_bits(roots.order().nodes)) return roots;
-  if (options.traits.is_queued) {
+  if (options.traits.stores_16_bits) {
     // Asked before these passes write products with 16-bit operands explicitly.
     const bool in_bfloat16 = multiplies_in(roots.order().nodes, Precision::Bf16);
     roots = lower_product_precision(lower_argument_precision(std::move(roots)));

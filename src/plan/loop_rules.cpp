@@ -32,7 +32,8 @@ struct Loop {
 
 class Loops {
  public:
-  Loops(const Roots& roots, bool on_gpu) : on_gpu_(on_gpu) {
+  Loops(const Roots& roots, const DeviceTraits& traits)
+      : takes_branches_(traits.host_sees_values), pads_(traits.aligns_loop_rows) {
     for (Node* node : roots.order().nodes) {
       if (is_pending(*node, Op::Scan)) enter(*node);
       if (node->op == Op::Result && !node->realised()) read(*node);
@@ -45,7 +46,7 @@ class Loops {
 
   Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
     if (is_pending(node, Op::Scan)) return scan_of(node, inputs);
-    if (is_pending(node, Op::Cond) && !on_gpu_) return cond_of(node, inputs);
+    if (is_pending(node, Op::Cond) && takes_branches_) return cond_of(node, inputs);
     if (!is_pending(node, Op::Result)) return {};
     const Node& source = *node.input(0);
     if (is_pending(source, Op::Scan)) {
@@ -54,7 +55,7 @@ class Loops {
       return unpadded(loop, result_of(loop.scan, k), k, node.shape);
     }
     if (!is_pending(source, Op::Cond)) return {};
-    if (on_gpu_) return taken(*inputs[0].node(), result_index(node));
+    if (!takes_branches_) return taken(*inputs[0].node(), result_index(node));
     return result_of(inputs[0], read_of(source, result_index(node)));
   }
 
@@ -106,7 +107,7 @@ class Loops {
     if (loop.scan.defined()) return loop.scan;
     ScanAttrs attrs = loop.first->attrs.as<ScanAttrs>();
     std::vector<Tensor> read(inputs.begin(), inputs.end());
-    if (on_gpu_) {
+    if (pads_) {
       pad_rows(loop, attrs, read);
     } else {
       attrs.body = with_results(*attrs.body, loop.results);
@@ -213,7 +214,7 @@ class Loops {
     std::vector<Tensor> on_true, on_false;
   };
 
-  const bool on_gpu_;
+  const bool takes_branches_, pads_;
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
@@ -225,7 +226,7 @@ class Loops {
 
 Roots simplify_loops(Roots roots, const PlanOptions& options) {
   for (;;) {
-    Loops loops(roots, options.traits.is_queued);
+    Loops loops(roots, options.traits);
     roots = rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
       return loops.rewritten(node, inputs);
     });

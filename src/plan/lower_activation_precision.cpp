@@ -269,7 +269,7 @@ class ActivationLowering {
 }  // namespace
 
 Roots lower_activation_precision(Roots roots, const PlanOptions& options) {
-  return ActivationLowering(roots, options.traits.is_queued, options.channels_last)
+  return ActivationLowering(roots, options.traits.stores_16_bits, options.channels_last)
       .rewritten(roots);
 }
 

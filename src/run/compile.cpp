@@ -92,7 +92,7 @@ class Call {
       : trace_(std::move(trace)), arenas_(arenas) {
     const Program& p = *trace_->program;
     if (!p.assigned.empty()) stepping_ = std::unique_lock(stepping);
-    arena_ = arenas_.take(p, p.traits.is_queued ? 1 : std::max(2, num_threads_by_default()));
+    arena_ = arenas_.take(p, p.traits.queues_calls ? 1 : std::max(2, num_threads_by_default()));
     bound_ = trace_->take_bound(runs);
   }
   ~Call() {

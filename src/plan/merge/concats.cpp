@@ -157,7 +157,8 @@ class ConcatWriter {
 }  // namespace
 
 void merge_concats(Merger& merger) {
-  if (merger.options.traits.is_queued && merger.options.enabled(kFuse)) ConcatWriter(merger).run();
+  if (merger.options.traits.launches_kernels && merger.options.enabled(kFuse))
+    ConcatWriter(merger).run();
 }
 
 }  // namespace tenon
