@@ -60,7 +60,7 @@ int main() {
   const std::int64_t batch = 64, longest = 8;
   LargestKey net;
   optim::Adam adam(net, {.lr = 2e-3});
-  double loss = 0, first = 0;
+  Tensor loss, first;
   for (int k = 0; k < 400; ++k) {
     const Tensor x = randn({batch, longest, 2}).compute();
     const Tensor lengths = randint(1, longest + 1, {batch, 1}).compute();
@@ -69,10 +69,10 @@ int main() {
     const Tensor target = x.index({arange(0, batch), keys.argmax(1), 1});
     loss = adam.step(mse_loss(net.answer(x, visible), target), {.norm = 1});
     if (k == 0) first = loss;
-    if (k % 100 == 0) std::printf("step %3d  loss %.3f\n", k, loss);
+    if (k % 100 == 0) std::printf("step %3d  loss %.3f\n", k, loss.item());
   }
-  std::printf("loss %.3f, from %.3f\n", loss, first);
-  check(loss < 0.7 * first, "attention learns the position of the largest key");
+  std::printf("loss %.3f, from %.3f\n", loss.item(), first.item());
+  check(loss.item() < 0.7 * first.item(), "attention learns the position of the largest key");
 
   // Other values in the padding give the same output, bit by bit.
   net.eval();

@@ -32,11 +32,11 @@ int main() {
 
   // Calling the network updates nothing yet. The step evaluates the loss and with it the updates.
   optim::Adam adam(net, {.lr = 0.01});
-  double loss = 0;
+  Tensor loss;
   for (int step = 0; step < 300; ++step) loss = adam.step(mse_loss(net(x), y));
-  std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss,
+  std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss.item(),
               input.seen().item(), input.size().to_vector<float>()[0]);
-  check(loss < 0.1, "the network fits the function");
+  check(loss.item() < 0.1, "the network fits the function");
   check(input.seen().item() == 300, "a step updates each buffer once");
 
   // Compiled functions and the Trainer do the same. In evaluation mode buffers keep their values.

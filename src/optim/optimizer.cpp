@@ -167,7 +167,7 @@ std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip
   return out;
 }
 
-double Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<Tensor>& with) {
+Tensor Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<Tensor>& with) {
   if (!loss.defined())
     throw ValueError("step: the loss is a tensor without a value: it was never assigned");
   if (loss.numel() != 1)
@@ -175,9 +175,11 @@ double Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<T
         cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
   std::vector<Tensor> work = updates(gradients_for_step(loss, clip));
   work.insert(work.end(), with.begin(), with.end());
-  work.push_back(loss);
+  // The step assigns to a variable; its loss is the value from before.
+  work.push_back(is_variable(loss) ? detach(loss) : loss);
   tenon::compute(work);
-  return loss.item();
+  // The result holds the value without the graph behind it.
+  return make_data(work.back().node()->value, loss.shape(), loss.dtype());
 }
 
 std::vector<double> Optimizer::rates(double lr) const {

@@ -20,7 +20,7 @@ TEST_CASE("updates on a GPU: batch norm takes fifty steps as PyTorch's") {
   set_device("cuda");
   batch_norm_course::run(
       [](batch_norm_course::Course& course, const Tensor& x, const Tensor& target) {
-        return course.sgd.step(course.loss(x, target));
+        return course.sgd.step(course.loss(x, target)).item();
       });
   set_device("cpu");
 }

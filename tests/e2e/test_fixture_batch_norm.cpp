@@ -8,7 +8,7 @@ using batch_norm_course::Course;
 
 TEST_CASE("batch norm: fifty steps as PyTorch's, step by step") {
   batch_norm_course::run([](Course& course, const Tensor& x, const Tensor& target) {
-    return course.sgd.step(course.loss(x, target));
+    return course.sgd.step(course.loss(x, target)).item();
   });
 }
 

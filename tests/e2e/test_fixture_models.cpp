@@ -96,7 +96,8 @@ TEST_CASE("fixtures: ten steps of training follow PyTorch's losses") {
       const nn::AnyModule net = load_model(name, tensors);
       const auto optimizer = recipe(optimizer_name, net);
       for (const double expected : fixtures::numbers(curve)) {
-        const double loss = optimizer->step(cross_entropy(net(tensors.at("x")), tensors.at("y")));
+        const double loss =
+            optimizer->step(cross_entropy(net(tensors.at("x")), tensors.at("y"))).item();
         CHECK(loss == doctest::Approx(expected).epsilon(2e-4));
       }
       const Tensor last = net.named_parameters()[net.named_parameters().size() - 2].tensor;

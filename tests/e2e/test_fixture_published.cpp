@@ -49,7 +49,7 @@ Tensor input_of(const Tensors& stored) {
 }
 
 /// Training mode everywhere but in dropout, whose random numbers are another system's.
-void train(const nn::AnyModule& net) {
+void train(nn::AnyModule net) {
   if (net.as<nn::Dropout>() != nullptr)
     net.eval();
   else if (net.children().empty())
@@ -91,7 +91,7 @@ struct Differences {
 Differences compare(const std::string& name, const Tensors& stored) {
   const bool tokens = stored.at("input").rank() > 1;
   const Tensor& logits = stored.at("logits");
-  const nn::AnyModule net = models::create(name, {.classes = logits.size(logits.rank() - 1)});
+  nn::AnyModule net = models::create(name, {.classes = logits.size(logits.rank() - 1)});
   const Tensors weights = weights_of(name, stored);
   CHECK(net.load_state_dict(weights) == static_cast<int>(weights.size()));
   const Tensor x = input_of(stored), y = flatten(stored.at("y"));
@@ -120,7 +120,7 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const auto optimizer = recipe(net, tokens);
   for (const double value : fixtures::numbers(stored.at("losses")))
     out.losses =
-        std::max(out.losses, std::fabs(optimizer->step(loss()) - value) / std::fabs(value));
+        std::max(out.losses, std::fabs(optimizer->step(loss()).item() - value) / std::fabs(value));
   net.eval();
   out.trained = distance(net(x), stored.at("trained"));
   return out;

@@ -35,7 +35,7 @@ Outcome train() {
   const Tensor x = randn({7, 1, 12, 10}, DType::Float32, &generator).compute(),
                y = randint(0, 4, {7}, DType::Int64, &generator).compute();
   Outcome out;
-  for (int k = 0; k < 4; ++k) out.losses.push_back(adam.step(cross_entropy(net(x), y)));
+  for (int k = 0; k < 4; ++k) out.losses.push_back(adam.step(cross_entropy(net(x), y)).item());
   out.weight = net.named_parameters()[2].tensor.to_vector<float>();
   return out;
 }

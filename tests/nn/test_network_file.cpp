@@ -60,7 +60,7 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
   const Tensor flat = info.tokens ? flatten(scores, 0, 1) : scores;
   const Tensor loss = cross_entropy(flat, randint(0, classes, {flat.size(0)}).compute());
   optim::Sgd sgd(net, {.lr = 0.05, .momentum = 0.9});
-  return sgd.step(loss);
+  return sgd.step(loss).item();
 }
 
 // Small versions of all kinds, so that the test is quick.
@@ -108,9 +108,9 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
                                                                       : 7;
     const models::NetworkFile file{"f.toml", models::toml(name, {.classes = classes})};
     manual_seed(1);
-    const nn::AnyModule page = models::create(name, {.classes = classes});
+    nn::AnyModule page = models::create(name, {.classes = classes});
     manual_seed(1);
-    const nn::AnyModule read = models::create(file);
+    nn::AnyModule read = models::create(file);
     CHECK(names_of(read) == names_of(page));
     CHECK(read.trainable_parameters().size() == page.trainable_parameters().size());
     check_same_state(page, read);
@@ -461,7 +461,7 @@ TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its
 void check_goes_on(const std::string& text, std::int64_t context, bool by_place) {
   CAPTURE(text);
   manual_seed(6);
-  const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", text});
+  nn::AnyModule net = models::create(models::NetworkFile{"x.toml", text});
   net.eval();
   const auto* decoder = net.as<models::Decoder>();
   REQUIRE(decoder != nullptr);
@@ -508,9 +508,9 @@ TEST_CASE("network file: a model of language goes on token by token") {
 TEST_CASE("network file: a translator writes place by place as its page does") {
   const char* name = "transformer:layers=2,heads=2,width=8,hidden=12";
   manual_seed(1);
-  const nn::AnyModule page = models::create(name, {.classes = 9});
+  nn::AnyModule page = models::create(name, {.classes = 9});
   manual_seed(1);
-  const nn::AnyModule read =
+  nn::AnyModule read =
       models::create(models::NetworkFile{"f.toml", models::toml(name, {.classes = 9})});
   page.eval();
   read.eval();

@@ -61,7 +61,7 @@ TEST_CASE(
 TEST_CASE("cache: a changed learning rate is no change of the program") {
   const Tensor w = variable(full({4, 3}, 0.5), "w"), x = leaf({2, 4}, 1);
   optim::Adam adam(std::vector<Tensor>{w}, {.lr = 0.1});
-  const auto step = [&] { return adam.step(sum(square(matmul(x, w)))); };
+  const auto step = [&] { return adam.step(sum(square(matmul(x, w)))).item(); };
   const double first = step();
   CHECK(planned_by([&] {
           for (int k = 1; k < 4; ++k) adam.set_lr(0.1 / k), step();

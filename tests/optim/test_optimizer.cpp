@@ -12,6 +12,7 @@
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/recurrent.h>
+#include "graph/node.h"
 
 using namespace tenon;
 
@@ -34,7 +35,7 @@ TEST_CASE("optim: a plain loop goes downhill") {
         optim::create(name, std::vector<Tensor>{p}, {.lr = name == "levenberg" ? 5e-4 : 0.05});
     const double start = sum(square(p)).item();
     double last = start;
-    for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p)));
+    for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p))).item();
     CHECK(last < start / 2);
     CHECK(optimizer->steps() == 60);
   }
@@ -277,8 +278,21 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   CHECK_FALSE(equal(net(x), before));
 }
 
+TEST_CASE("optim: a step returns the loss before the update, without a graph behind it") {
+  const Tensor p = variable(scalar(3.0), "p");
+  optim::Sgd sgd(std::vector<Tensor>{p}, {.lr = 0.5});
+  const Tensor first = sgd.step(p),
+               second = sgd.step(p * 1);  // the variable itself, and a value of it
+  CHECK(p.item() == 2);
+  CHECK(first.item() == 3);
+  CHECK(second.item() == 2.5);
+  CHECK_FALSE(is_variable(first));
+  CHECK(grad(second, p).item() == 0);
+  CHECK(second.node()->input_count == 0);
+}
+
 TEST_CASE("optim: what is frozen after the optimizer was made stays, and learns once it is not") {
-  const nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
   optim::Adam adam(net, {.lr = 0.1});
   const Tensor x = randn({4, 3}).compute();
   const auto moves = [&](const std::string& name, const auto& step) {
@@ -328,7 +342,7 @@ TEST_CASE("optim: what was never assigned is refused by its name") {
   StateDict state = sgd.state_dict();
   state.at("step") = none;
   names("'step' of the saved state has no value", [&] { sgd.load_state_dict(state); });
-  const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
+  nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
   names("load_state_dict: '0.bias' has no value", [&] {
     StateDict weights = net.state_dict();
     weights.at("0.bias") = none;

@@ -201,3 +201,27 @@ TEST_CASE("backends: members of a group exchange their values") {
   CHECK(taken[2][0] == 6);
   CHECK(backend_of(Device{}).make_communicator(indices)->size() == kMembers);
 }
+
+TEST_CASE("backends: a step of an optimizer is queued, and reading its loss is what waits") {
+  const Device device = null_device(0);
+  const auto losses = [](Device where, const auto& read) {
+    Context context;
+    context.device = where;
+    const ContextScope scope(context);
+    const Tensor w = variable(numbers({4, 1}), "w"), x = numbers({16, 4}, 0.3f);
+    optim::Sgd sgd(std::vector<Tensor>{w}, {.lr = 0.1});
+    std::vector<Tensor> out;
+    for (int k = 0; k < 3; ++k) out.push_back(sgd.step(mean(square(matmul(x, w)))));
+    read();
+    Floats values;
+    for (const Tensor& loss : out) values.push_back(loss.to_vector<float>()[0]);
+    return values;
+  };
+  NullCounts& count = null_backend().count(0);
+  int before = 0;
+  const int at_start = count.to_host;
+  const Floats found = losses(device, [&] { before = count.to_host; });
+  CHECK(before == at_start);
+  CHECK(count.to_host == at_start + 3);
+  CHECK(found == losses(Device(), [] {}));
+}

@@ -125,7 +125,7 @@ TEST_CASE("serving: two threads that step one optimizer at once are told so") {
   second.join();
   CHECK(told);
   CHECK(other == 0);
-  CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // fit for use afterwards
+  CHECK(std::isfinite(sgd.step(mean(square(net(x)))).item()));  // fit for use afterwards
 }
 
 TEST_CASE("serving: a weight that is assigned while its copy in 16 bits is made is rounded again") {
