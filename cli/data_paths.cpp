@@ -55,7 +55,7 @@ Network network_of(const std::string& name_or_run) {
     const train::Settings settings = train::TrainedModel::open(name_or_run).settings();
     return {settings.model,
             settings.batch,
-            {settings.classes, settings.activation, nullptr, settings.head},
+            {settings.classes, settings.activation, {}, settings.head},
             settings.task == "regression",
             settings.network,
             update_of(settings),

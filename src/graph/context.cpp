@@ -1,10 +1,10 @@
 // Contexts of threads: each thread has one pointer, to its innermost scope's context or to its own.
 #include "graph/context.h"
+#include "base/str.h"
 
 #include <tenon/error.h>
 
 #include "base/per_thread.h"
-#include "base/str.h"
 #include "base/thread_pool.h"
 
 namespace tenon {
@@ -29,7 +29,7 @@ Tune tune_from_name(const std::string& text) {
   throw ValueError(cat("tune '", text, "' is unknown: use off, read or write"));
 }
 
-Context::Context() : generator(std::make_shared<Generator>()) {}
+Context::Context() = default;
 
 const Context* known_context() noexcept { return t_context; }
 
@@ -51,8 +51,6 @@ void check_memory_limit(std::int64_t bytes) {
 const Context& current_context() { return this_context(); }
 
 ContextScope::ContextScope(const Context& context) : context_(context), outer_(&this_context()) {
-  if (context_.generator == nullptr)
-    throw ValueError("a context without a generator: give it one, std::make_shared<Generator>()");
   check_threads(context_.threads);
   check_memory_limit(context_.memory_limit);
   t_context = &context_;

@@ -44,21 +44,22 @@ class AlexNet : public Module {
 };
 
 AnyModule alexnet(const std::string& sizes, const Options& o) {
-  Generator* g = o.generator;
+  const OptionalGenerator& g = o.generator;
   const std::int64_t w = width_of("alexnet", sizes, 64), hidden = 64 * w;
-  const nn::Conv2dOptions three{.padding = 1, .generator = g};
+  const Conv2dOptions three{.padding = 1};
+  const nn::ParameterOptions drawn{.generator = g};
   const auto features = [&] {
-    return Sequential{Conv2d(3, w, 11, {.stride = 4, .padding = 2, .generator = g}),
+    return Sequential{Conv2d(3, w, 11, {.stride = 4, .padding = 2}, drawn),
                       ReLU(),
                       MaxPool2d(3, kOverlapping),  //
-                      Conv2d(w, 3 * w, 5, {.padding = 2, .generator = g}),
+                      Conv2d(w, 3 * w, 5, {.padding = 2}, drawn),
                       ReLU(),
                       MaxPool2d(3, kOverlapping),  //
-                      Conv2d(3 * w, 6 * w, 3, three),
+                      Conv2d(3 * w, 6 * w, 3, three, drawn),
                       ReLU(),  //
-                      Conv2d(6 * w, 4 * w, 3, three),
+                      Conv2d(6 * w, 4 * w, 3, three, drawn),
                       ReLU(),  //
-                      Conv2d(4 * w, 4 * w, 3, three),
+                      Conv2d(4 * w, 4 * w, 3, three, drawn),
                       ReLU(),
                       MaxPool2d(3, kOverlapping)};
   };
@@ -85,18 +86,19 @@ class Maps {
 
 // The benchmark's: one column, without local response normalisation and without dropout.
 AnyModule alexnet_s(const std::string& sizes, const Options& o) {
-  Generator* g = o.generator;
+  const OptionalGenerator& g = o.generator;
   const Maps maps(width_of("alexnet_s", sizes, 96));
-  const nn::Conv2dOptions three{.padding = 1, .generator = g};
+  const Conv2dOptions three{.padding = 1};
+  const nn::ParameterOptions drawn{.generator = g};
   return AlexNet{
       "AlexNet-S",
-      Sequential{Conv2d(3, maps(96), 11, {.stride = 4, .padding = 2, .generator = g}), ReLU(),
+      Sequential{Conv2d(3, maps(96), 11, {.stride = 4, .padding = 2}, drawn), ReLU(),
                  MaxPool2d(3, kOverlapping),  //
-                 Conv2d(maps(96), maps(256), 5, {.padding = 2, .generator = g}), ReLU(),
-                 MaxPool2d(3, kOverlapping),                      //
-                 Conv2d(maps(256), maps(384), 3, three), ReLU(),  //
-                 Conv2d(maps(384), maps(384), 3, three), ReLU(),  //
-                 Conv2d(maps(384), maps(256), 3, three), ReLU(), MaxPool2d(3, kOverlapping)},
+                 Conv2d(maps(96), maps(256), 5, {.padding = 2}, drawn), ReLU(),
+                 MaxPool2d(3, kOverlapping),                             //
+                 Conv2d(maps(256), maps(384), 3, three, drawn), ReLU(),  //
+                 Conv2d(maps(384), maps(384), 3, three, drawn), ReLU(),  //
+                 Conv2d(maps(384), maps(256), 3, three, drawn), ReLU(), MaxPool2d(3, kOverlapping)},
       Sequential{Linear(maps(256) * 6 * 6, maps(4096), {.generator = g}), ReLU(),
                  Linear(maps(4096), maps(4096), {.generator = g}), ReLU(),
                  Linear(maps(4096), o.classes, {.generator = g})}};
@@ -107,19 +109,15 @@ AnyModule alexnet_s(const std::string& sizes, const Options& o) {
 // biases at 1 in the second, fourth and fifth convolution and the hidden linear layers (so that
 // rectifiers start with positive inputs), elsewhere at 0.
 AnyModule alexnet_2012(const std::string& sizes, const Options& o) {
-  Generator* g = o.generator;
+  const OptionalGenerator& g = o.generator;
   const Maps maps(width_of("alexnet_2012", sizes, 96));
-  const auto draw = [](const Shape& weight, Generator* generator) {
+  const auto draw = [](const Shape& weight, const OptionalGenerator& generator) {
     return nn::init::normal(weight, 0, 0.01, generator);
   };
   const auto conv = [&](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t groups,
                         std::int64_t stride, std::int64_t padding) {
-    return Conv2d(in, out, kernel,
-                  {.stride = stride,
-                   .padding = padding,
-                   .groups = groups,
-                   .generator = g,
-                   .weight_init = draw});
+    return Conv2d(in, out, kernel, {.stride = stride, .padding = padding, .groups = groups},
+                  {.generator = g, .weight_init = draw});
   };
   const auto linear = [&](std::int64_t in, std::int64_t out) {
     return Linear(in, out, {.generator = g, .weight_init = draw});
@@ -148,15 +146,16 @@ AnyModule alexnet_2012(const std::string& sizes, const Options& o) {
 
 // cuda-convnet's "layers-18pct" without normalisation.
 AnyModule alexnet_r(const std::string&, const Options& o) {
-  Generator* g = o.generator;
-  const nn::Conv2dOptions same{.padding = 2, .generator = g};
-  return Sequential{Conv2d(3, 32, 5, same),
+  const OptionalGenerator& g = o.generator;
+  const Conv2dOptions same{.padding = 2};
+  const nn::ParameterOptions drawn;
+  return Sequential{Conv2d(3, 32, 5, same, drawn),
                     MaxPool2d(3, kOverlapping),
                     ReLU(),  //
-                    Conv2d(32, 32, 5, same),
+                    Conv2d(32, 32, 5, same, drawn),
                     ReLU(),
                     MaxPool2d(3, kOverlapping),  //
-                    Conv2d(32, 64, 5, same),
+                    Conv2d(32, 64, 5, same, drawn),
                     ReLU(),
                     nn::AvgPool2d(3, kOverlapping),  //
                     Flatten(),

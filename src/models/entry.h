@@ -111,6 +111,6 @@ nn::Sequential head_of(std::int64_t in, const Options& options);
 std::string head_toml(const Options& options, const std::string& indent);
 
 /// A convolution's weight by He's rule for rectifiers, counted by what leaves it (He et al., 2015).
-nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options);
+nn::ParameterOptions he_fan_out(nn::ParameterOptions options);
 
 }  // namespace tenon::models

@@ -28,8 +28,8 @@ class FileFunction : public nn::Module {
 /// Linear's unless `init` says otherwise, and the bias 0.
 class FileProjection : public nn::Module {
  public:
-  FileProjection(std::int64_t in, std::int64_t out, bool bias,
-                 const std::function<Tensor(const Shape&, Generator*)>& init, Generator* generator);
+  FileProjection(std::int64_t in, std::int64_t out, bool bias, const nn::Initializer& init,
+                 const OptionalGenerator& generator);
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
@@ -53,7 +53,7 @@ class FileTiedEmbedding : public nn::Module {
 /// `seen` (bool, broadcasts to [N, heads, L, S]) may be undefined.
 class FileAttention : public nn::ModuleOf<FileAttention> {
  public:
-  FileAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+  FileAttention(std::int64_t heads, bool causal, double dropout, const OptionalGenerator& generator)
       : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
   Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
                  const Tensor& seen) const;
@@ -63,13 +63,14 @@ class FileAttention : public nn::ModuleOf<FileAttention> {
   std::int64_t heads_;
   bool causal_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 
 /// The same of queries, keys and values side by side: [N, L, 3 C] to [N, L, C].
 class FilePackedAttention : public nn::Module {
  public:
-  FilePackedAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+  FilePackedAttention(std::int64_t heads, bool causal, double dropout,
+                      const OptionalGenerator& generator)
       : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -78,13 +79,13 @@ class FilePackedAttention : public nn::Module {
   std::int64_t heads_;
   bool causal_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 
 /// Adds a row of weight [places, width] to each place of x [N, T, width].
 class FilePositions : public nn::Module {
  public:
-  FilePositions(std::int64_t places, std::int64_t width, Generator* generator);
+  FilePositions(std::int64_t places, std::int64_t width, const OptionalGenerator& generator);
   Tensor forward(const Tensor& x) const override;
   /// x [N, 1, width] of one place, an int64 scalar.
   Tensor at(const Tensor& x, const Tensor& place) const { return x + embedding(place, weight_); }
@@ -103,8 +104,8 @@ class FileConvolution : public nn::Module {
     std::vector<std::int64_t> output_padding{};  ///< of a transposed one, which it makes it
     std::int64_t groups = 1;
     bool bias = true;
-    Generator* generator = nullptr;
-    std::function<Tensor(const Shape&, Generator*)> weight_init{};
+    OptionalGenerator generator{};
+    nn::Initializer weight_init{};
   };
   FileConvolution(std::int64_t in, std::int64_t out, const std::vector<std::int64_t>& kernel,
                   Options options);

@@ -35,7 +35,7 @@ constexpr double kDeviation = 0.02;
 // x · weight + bias, with the weight as Hugging Face's Conv1D keeps it.
 class Projection : public Module {
  public:
-  Projection(std::int64_t in, std::int64_t out, double deviation, Generator* g)
+  Projection(std::int64_t in, std::int64_t out, double deviation, const OptionalGenerator& g)
       : weight_(parameter("weight", nn::init::normal({in, out}, 0, deviation, g))),
         bias_(parameter("bias", zeros({out}))) {}
   Tensor forward(const Tensor& x) const override { return matmul(x, weight_) + bias_; }
@@ -48,13 +48,13 @@ class Projection : public Module {
 };
 
 // In training only, and where there is any: a network without dropout draws nothing.
-Tensor dropped(const Tensor& x, double p, const Module& module, Generator* g) {
+Tensor dropped(const Tensor& x, double p, const Module& module, const OptionalGenerator& g) {
   return p > 0 && module.is_training() ? dropout(x, p, true, g) : x;
 }
 
 class Attention : public Module {
  public:
-  Attention(const GptSizes& s, double residual, Generator* g)
+  Attention(const GptSizes& s, double residual, const OptionalGenerator& g)
       : heads_(s.heads),
         dropout_(s.dropout),
         of_scores_(s.attention_dropout),
@@ -97,13 +97,13 @@ class Attention : public Module {
  private:
   std::int64_t heads_;
   double dropout_, of_scores_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   Projection c_attn_, c_proj_;
 };
 
 class FeedForward : public Module {
  public:
-  FeedForward(const GptSizes& s, double residual, Generator* g)
+  FeedForward(const GptSizes& s, double residual, const OptionalGenerator& g)
       : activation_(s.activation),
         dropout_(s.dropout),
         generator_(g),
@@ -117,13 +117,13 @@ class FeedForward : public Module {
  private:
   std::string activation_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   Projection c_fc_, c_proj_;
 };
 
 class Block : public Module {
  public:
-  Block(const GptSizes& s, double residual, Generator* g)
+  Block(const GptSizes& s, double residual, const OptionalGenerator& g)
       : ln_1_(child("ln_1", nn::LayerNorm({s.width}, {.eps = s.eps}))),
         attn_(child("attn", Attention(s, residual, g))),
         ln_2_(child("ln_2", nn::LayerNorm({s.width}, {.eps = s.eps}))),
@@ -150,7 +150,7 @@ class Block : public Module {
 // smaller by the square root of how often that happens.
 class Transformer : public Module {
  public:
-  Transformer(const GptSizes& s, std::int64_t vocabulary, Generator* g)
+  Transformer(const GptSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
       : context_(s.context),
         dropout_(s.embedding_dropout),
         generator_(g),
@@ -179,12 +179,13 @@ class Transformer : public Module {
   std::string describe() const override { return "Transformer"; }
 
  private:
-  static nn::Embedding embedding(std::int64_t count, std::int64_t width, Generator* g) {
-    nn::Embedding out(count, width, g);
+  static nn::Embedding embedding(std::int64_t count, std::int64_t width,
+                                 const OptionalGenerator& g) {
+    nn::Embedding out(count, width, {}, {.generator = g});
     set_value(out.weight(), nn::init::normal({count, width}, 0, kDeviation, g));
     return out;
   }
-  static nn::ModuleList blocks(const GptSizes& s, Generator* g) {
+  static nn::ModuleList blocks(const GptSizes& s, const OptionalGenerator& g) {
     const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(s.layers));
     nn::ModuleList out;
     for (std::int64_t k = 0; k < s.layers; ++k) out.append(Block(s, residual, g));
@@ -193,7 +194,7 @@ class Transformer : public Module {
 
   std::int64_t context_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   nn::Embedding wte_, wpe_;
   nn::ModuleList h_;
   nn::LayerNorm ln_f_;
@@ -201,7 +202,7 @@ class Transformer : public Module {
 
 class Gpt2 : public Decoder {
  public:
-  Gpt2(const GptSizes& s, std::int64_t vocabulary, Generator* g)
+  Gpt2(const GptSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
       : sizes_(s),
         transformer_(child("transformer", Transformer(s, vocabulary, g))),
         lm_head_(child("lm_head", nn::Linear(s.width, vocabulary,

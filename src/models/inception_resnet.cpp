@@ -15,7 +15,6 @@ namespace {
 
 using nn::AnyModule;
 using nn::Module;
-using nn::Pair;
 using nn::Sequential;
 
 // A convolution, its normalisation and a rectifier. The paper's V, for valid, is no padding.
@@ -28,20 +27,18 @@ struct ConvShape {
 
 class ConvUnit : public Module {
  public:
-  ConvUnit(std::int64_t in, const ConvShape& s, Generator* g)
-      : conv_(child("conv",
-                    nn::Conv2d(in, s.channels, s.kernel,
-                               {.stride = s.stride,
-                                .padding = s.valid ? Pair(0) : Pair(s.kernel.h / 2, s.kernel.w / 2),
-                                .bias = false,
-                                .generator = g,
-                                .weight_init = he}))),
+  ConvUnit(std::int64_t in, const ConvShape& s, const OptionalGenerator& g)
+      : conv_(child("conv", nn::Conv2d(in, s.channels, s.kernel,
+                                       {.stride = s.stride,
+                                        .padding = s.valid ? Pair(0)
+                                                           : Pair(s.kernel.h / 2, s.kernel.w / 2)},
+                                       {.bias = false, .generator = g, .weight_init = he}))),
         bn_(child("bn", nn::BatchNorm2d(s.channels, {.eps = 1e-3}))) {}
   Tensor forward(const Tensor& x) const override { return relu(bn_(conv_(x))); }
   std::string describe() const override { return "ConvNormAct"; }
 
  private:
-  static Tensor he(const Shape& weight, Generator* g) {
+  static Tensor he(const Shape& weight, const OptionalGenerator& g) {
     return nn::init::kaiming_normal(weight, 0, nn::init::FanMode::In, g);
   }
   nn::Conv2d conv_;
@@ -51,7 +48,8 @@ class ConvUnit : public Module {
 // Parts that read the same channels, and the channels that they give together.
 class Branches {
  public:
-  Branches(std::int64_t in, std::int64_t width, Generator* g) : in_(in), width_(width), g_(g) {}
+  Branches(std::int64_t in, std::int64_t width, const OptionalGenerator& g)
+      : in_(in), width_(width), g_(g) {}
 
   std::int64_t channels() const { return channels_; }
   const std::vector<AnyModule>& modules() const { return modules_; }
@@ -82,7 +80,7 @@ class Branches {
 
  private:
   std::int64_t in_, width_, channels_ = 0;
-  Generator* g_;
+  OptionalGenerator g_;
   std::vector<AnyModule> modules_;
 };
 
@@ -110,11 +108,11 @@ class Mixed : public Module {
 class ScaledResidual : public Mixed {
  public:
   ScaledResidual(std::int64_t in, const Branches& branches, double scale, bool rectified,
-                 Generator* g)
+                 const OptionalGenerator& g)
       : Mixed(branches),
         scale_(scale),
         rectified_(rectified),
-        conv2d_(child("conv2d", nn::Conv2d(branches.channels(), in, 1, {.generator = g}))) {}
+        conv2d_(child("conv2d", nn::Conv2d(branches.channels(), in, 1, {}, {.generator = g}))) {}
   Tensor forward(const Tensor& x) const override {
     const Tensor y = conv2d_(Mixed::forward(x)) * scale_ + x;
     return rectified_ ? relu(y) : y;
@@ -205,7 +203,7 @@ class InceptionResNet : public Module {
   }
 
   std::int64_t in_ = 3, width_;
-  Generator* g_;
+  OptionalGenerator g_;
   std::vector<AnyModule> parts_;
   std::optional<AnyModule> head_drop_, classif_;
 };

@@ -17,10 +17,12 @@ struct RecurrentSizes {
 
 class RecurrentModel : public Decoder {
  public:
-  RecurrentModel(const char* kind, const RecurrentSizes& s, std::int64_t vocabulary, Generator* g)
+  RecurrentModel(const char* kind, const RecurrentSizes& s, std::int64_t vocabulary,
+                 const OptionalGenerator& g)
       : kind_(kind),
         sizes_(s),
-        embedding_(child("embedding", nn::Embedding(vocabulary, s.embedding, g))),
+        embedding_(
+            child("embedding", nn::Embedding(vocabulary, s.embedding, {}, {.generator = g}))),
         lstm_(
             child("lstm", nn::LSTM(s.embedding, s.units,
                                    {.num_layers = s.layers, .batch_first = true, .generator = g}))),

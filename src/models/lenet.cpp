@@ -8,15 +8,15 @@ namespace {
 using nn::Sequential;
 
 nn::AnyModule lenet5(const std::string&, const Options& o) {
-  Generator* g = o.generator;
-  const nn::Conv2dOptions same{.padding = 2, .generator = g}, valid{.generator = g};
-  return Sequential{nn::Conv2d(1, 6, 5, same),
+  const OptionalGenerator& g = o.generator;
+  const nn::ParameterOptions drawn{.generator = g};
+  return Sequential{nn::Conv2d(1, 6, 5, {.padding = 2}, drawn),
                     nn::Tanh(),
                     nn::AvgPool2d(2),  //
-                    nn::Conv2d(6, 16, 5, valid),
+                    nn::Conv2d(6, 16, 5, {}, drawn),
                     nn::Tanh(),
                     nn::AvgPool2d(2),  //
-                    nn::Conv2d(16, 120, 5, valid),
+                    nn::Conv2d(16, 120, 5, {}, drawn),
                     nn::Tanh(),
                     nn::Flatten(),  //
                     nn::Linear(120, 84, {.generator = g}),
@@ -25,15 +25,15 @@ nn::AnyModule lenet5(const std::string&, const Options& o) {
 }
 
 nn::AnyModule keras_cnn(const std::string&, const Options& o) {
-  Generator* g = o.generator;
-  const nn::Conv2dOptions valid{.generator = g};
-  return Sequential{nn::Conv2d(1, 32, 3, valid),
+  const OptionalGenerator& g = o.generator;
+  const nn::ParameterOptions drawn{.generator = g};
+  return Sequential{nn::Conv2d(1, 32, 3, {}, drawn),
                     nn::ReLU(),
                     nn::MaxPool2d(2),  //
-                    nn::Conv2d(32, 64, 3, valid),
+                    nn::Conv2d(32, 64, 3, {}, drawn),
                     nn::ReLU(),
                     nn::MaxPool2d(2),  //
-                    nn::Conv2d(64, 64, 3, valid),
+                    nn::Conv2d(64, 64, 3, {}, drawn),
                     nn::ReLU(),
                     nn::Flatten(),  //
                     nn::Linear(576, 64, {.generator = g}),

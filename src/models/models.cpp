@@ -60,8 +60,8 @@ Info describe(const Choice& choice) {
 
 }  // namespace
 
-nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options) {
-  options.weight_init = [](const Shape& weight, Generator* generator) {
+nn::ParameterOptions he_fan_out(nn::ParameterOptions options) {
+  options.weight_init = [](const Shape& weight, const OptionalGenerator& generator) {
     return nn::init::kaiming_normal(weight, 0, nn::init::FanMode::Out, generator);
   };
   return options;

@@ -33,7 +33,8 @@ class FileRefusal : public FormatError {
 };
 
 [[noreturn]] void refuse_at(const std::string& source, int line, const std::string& what) {
-  throw FileRefusal(line > 0 ? cat(source, ", line ", line, ": ", what) : cat(source, ": ", what));
+  if (line > 0) throw FileRefusal(cat(source, ", line ", line, ": ", what));
+  throw FileRefusal(cat(source, ": ", what));
 }
 
 class NetworkBuilder {
@@ -313,7 +314,7 @@ class NetworkBuilder {
   }
 
   // In evaluation, so that nothing is drawn or renewed.
-  Tensor shape_behind(const FileLayer& made, const Tensor& x) {
+  Tensor shape_behind(FileLayer& made, const Tensor& x) {
     const ShapesOnly scope;
     made.module.eval();
     const Tensor y = made.step(x, pass_);

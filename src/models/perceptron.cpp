@@ -47,10 +47,10 @@ std::vector<std::int64_t> sizes_of(const std::string& text) {
   return sizes;
 }
 
-using Draw = std::function<Tensor(const Shape&, Generator*)>;
+using Draw = nn::Initializer;
 
 std::vector<AnyModule> layers_of(const std::vector<std::int64_t>& sizes,
-                                 const std::string& activation, Generator* g,
+                                 const std::string& activation, const OptionalGenerator& g,
                                  const Draw& weights = {}) {
   std::vector<AnyModule> layers;
   for (std::size_t k = 0; k + 1 < sizes.size(); ++k) {
@@ -82,8 +82,9 @@ Info sized_mlp(const Info& standard, const std::string& text) {
 // Several layers of sigmoids do not learn from PyTorch's default values: a sigmoid's slope is at
 // most 1/4, so signals and gradients fade. Xavier's values scaled by 4 make up for the slope
 // (Glorot and Bengio, 2010).
-AnyModule sigmoid_network(const std::vector<std::int64_t>& sizes, Generator* g) {
-  const auto draw = [outputs = sizes.back()](const Shape& weight, Generator* generator) {
+AnyModule sigmoid_network(const std::vector<std::int64_t>& sizes, const OptionalGenerator& g) {
+  const auto draw = [outputs = sizes.back()](const Shape& weight,
+                                             const OptionalGenerator& generator) {
     return nn::init::xavier_normal(weight, weight[0] == outputs ? 1.0 : 4.0, generator);
   };
   Mlp net(layers_of(sizes, "sigmoid", g, draw));

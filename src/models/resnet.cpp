@@ -17,9 +17,12 @@ using nn::Conv2d;
 using nn::Sequential;
 
 Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                   Generator* g) {
-  return {in, out, kernel,
-          he_fan_out({.stride = stride, .padding = kernel / 2, .bias = false, .generator = g})};
+                   const OptionalGenerator& g) {
+  return {in,
+          out,
+          kernel,
+          {.stride = stride, .padding = kernel / 2},
+          he_fan_out({.bias = false, .generator = g})};
 }
 
 // What a block adds its branch to: its input, brought to the branch's shape where they differ.
@@ -39,7 +42,7 @@ Tensor pad_channels(const Tensor& x, std::int64_t channels) {
 class ResidualBlock : public nn::Module {
  public:
   ResidualBlock(std::int64_t in, std::int64_t channels, std::int64_t stride, bool bottleneck,
-                Shortcut shortcut, Generator* g)
+                Shortcut shortcut, const OptionalGenerator& g)
       : out_(bottleneck ? 4 * channels : channels),
         conv1_(child("conv1",
                      convolution(in, channels, bottleneck ? 1 : 3, bottleneck ? 1 : stride, g))),
@@ -77,7 +80,7 @@ class ResidualBlock : public nn::Module {
 
 // `blocks` blocks that leave `channels` channels each; the first has the stride.
 Sequential stage(std::int64_t& in, std::int64_t channels, int blocks, std::int64_t stride,
-                 bool bottleneck, Shortcut shortcut, Generator* g) {
+                 bool bottleneck, Shortcut shortcut, const OptionalGenerator& g) {
   Sequential out;
   for (int k = 0; k < blocks; ++k) {
     out.append(ResidualBlock(in, channels, k == 0 ? stride : 1, bottleneck, shortcut, g));
@@ -99,15 +102,14 @@ constexpr Depths kImageNet[] = {{18, false, {2, 2, 2, 2}, 11'689'512},
                                 {152, true, {3, 8, 36, 3}, 60'192'808}};
 
 // What gives the classes: one linear layer unless a head is asked for.
-AnyModule classifier(std::int64_t in, const Options& o,
-                     const std::function<Tensor(const Shape&, Generator*)>& draw = {}) {
+AnyModule classifier(std::int64_t in, const Options& o, const nn::Initializer& draw = {}) {
   if (!o.head.empty()) return head_of(in, o);
   return nn::Linear(in, o.classes, {.generator = o.generator, .weight_init = draw});
 }
 
 class ResNet : public nn::Module {
  public:
-  ResNet(const Depths& depths, std::int64_t width, const Options& o, Generator* g)
+  ResNet(const Depths& depths, std::int64_t width, const Options& o, const OptionalGenerator& g)
       : conv1_(child("conv1", convolution(3, width, 7, 2, g))),
         bn1_(child("bn1", BatchNorm2d(width))),
         maxpool_(child("maxpool", nn::MaxPool2d(3, {.stride = 2, .padding = 1}))),
@@ -122,7 +124,8 @@ class ResNet : public nn::Module {
   std::string describe() const override { return "ResNet"; }
 
  private:
-  std::vector<Sequential> stages(const Depths& depths, std::int64_t width, Generator* g) {
+  std::vector<Sequential> stages(const Depths& depths, std::int64_t width,
+                                 const OptionalGenerator& g) {
     std::vector<Sequential> out;
     out.reserve(4);
     std::int64_t channels = width;
@@ -143,7 +146,7 @@ class ResNet : public nn::Module {
 // Three stages of 16, 32 and 64 channels, option A.
 class CifarResNet : public nn::Module {
  public:
-  CifarResNet(int blocks, std::int64_t width, const Options& o, Generator* g)
+  CifarResNet(int blocks, std::int64_t width, const Options& o, const OptionalGenerator& g)
       : conv1_(child("conv1", convolution(3, width, 3, 1, g))),
         bn1_(child("bn1", BatchNorm2d(width))),
         stages_(stages(blocks, width, g)),
@@ -157,10 +160,10 @@ class CifarResNet : public nn::Module {
   std::string describe() const override { return "ResNet (CIFAR)"; }
 
  private:
-  static Tensor he(const Shape& weight, Generator* g) {
+  static Tensor he(const Shape& weight, const OptionalGenerator& g) {
     return nn::init::kaiming_normal(weight, 0, nn::init::FanMode::In, g);
   }
-  std::vector<Sequential> stages(int blocks, std::int64_t width, Generator* g) {
+  std::vector<Sequential> stages(int blocks, std::int64_t width, const OptionalGenerator& g) {
     std::vector<Sequential> out;
     out.reserve(3);
     std::int64_t channels = width;

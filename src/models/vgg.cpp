@@ -30,7 +30,7 @@ constexpr std::int64_t kPool = 0;
 constexpr std::int64_t kLayers16[] = {1,     1, kPool, 2, 2,     kPool, 4, 4, 4,
                                       kPool, 8, 8,     8, kPool, 8,     8, 8, kPool};
 
-nn::Sequential features(std::int64_t width, bool batch_norm, Generator* g) {
+nn::Sequential features(std::int64_t width, bool batch_norm, const OptionalGenerator& g) {
   nn::Sequential out;
   std::int64_t in = 3;
   for (const std::int64_t multiple : kLayers16) {
@@ -39,7 +39,7 @@ nn::Sequential features(std::int64_t width, bool batch_norm, Generator* g) {
       continue;
     }
     const std::int64_t channels = multiple * width;
-    out.append(nn::Conv2d(in, channels, 3, he_fan_out({.padding = 1, .generator = g})));
+    out.append(nn::Conv2d(in, channels, 3, {.padding = 1}, he_fan_out({.generator = g})));
     if (batch_norm) out.append(nn::BatchNorm2d(channels));
     out.append(nn::ReLU());
     in = channels;
@@ -48,8 +48,8 @@ nn::Sequential features(std::int64_t width, bool batch_norm, Generator* g) {
 }
 
 nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
-  Generator* g = o.generator;
-  const auto draw = [](const Shape& weight, Generator* generator) {
+  const OptionalGenerator& g = o.generator;
+  const auto draw = [](const Shape& weight, const OptionalGenerator& generator) {
     return nn::init::normal(weight, 0, 0.01, generator);
   };
   const nn::LinearOptions wide{.generator = g, .weight_init = draw};
@@ -69,7 +69,7 @@ nn::AnyModule build(std::int64_t width, bool batch_norm, const Options& o) {
 nn::AnyModule vgg16_head(const std::string& sizes, const Options& o) {
   const std::int64_t width = width_of("vgg16_head", sizes, 64);
   constexpr std::int64_t kHidden = 256;
-  Generator* g = o.generator;
+  const OptionalGenerator& g = o.generator;
   nn::AnyModule net =
       Vgg{features(width, false, g),
           nn::Sequential{nn::Linear(8 * width * 7 * 7, kHidden, {.generator = g}), nn::ReLU(),

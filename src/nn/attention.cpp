@@ -68,7 +68,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
   const std::int64_t kdim = options.kdim == 0 ? width : options.kdim,
                      vdim = options.vdim == 0 ? width : options.vdim;
   const std::int64_t of_keys = kv_heads_ * size_of_head();
-  Generator* g = options.generator;
+  const OptionalGenerator& g = options.generator;
   if (kdim == width && vdim == width) {
     in_proj_weight_ =
         parameter("in_proj_weight", init::xavier_uniform({width + 2 * of_keys, width}, 1, g));

@@ -286,13 +286,13 @@ std::vector<std::pair<std::string, AnyModule>> ModuleBase::children() const {
   return state_->children;
 }
 
-void ModuleBase::train(bool on) const {
+void ModuleBase::train(bool on) {
   Walk::states(*this, [&](ModuleState& state, const std::string&) { state.training = on; });
 }
 
 bool ModuleBase::is_training() const { return state_->training; }
 
-void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
+void ModuleBase::set_frozen(const std::string& path, bool frozen) {
   int found = 0;
   std::vector<std::string> names;
   Walk::entries(*this, [&](const std::string& name, ModuleState::Entry& entry) {
@@ -308,7 +308,7 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
-void ModuleBase::set_precision(Precision precision, const std::string& path) const {
+void ModuleBase::set_precision(Precision precision, const std::string& path) {
   bool found = false;
   std::vector<std::string> names;
   Walk::states(*this, [&](ModuleState& state, const std::string& name) {

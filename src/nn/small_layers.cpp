@@ -66,7 +66,8 @@ std::string InstanceNorm::describe() const {
   return text + ")";
 }
 
-ChannelDropout::ChannelDropout(const char* kind, int rank, double p, Generator* generator)
+ChannelDropout::ChannelDropout(const char* kind, int rank, double p,
+                               const OptionalGenerator& generator)
     : kind_(kind), rank_(rank), p_(p), generator_(generator) {
   if (!(p >= 0 && p <= 1)) throw ValueError(cat(kind, ": p is ", p, ", must lie in [0, 1]"));
 }

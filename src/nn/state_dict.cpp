@@ -74,7 +74,7 @@ StateDict ModuleBase::state_dict() const {
   return out;
 }
 
-int ModuleBase::load_state_dict(const StateDict& given, bool strict) const {
+int ModuleBase::load_state_dict(const StateDict& given, bool strict) {
   const StateDict own = state_dict();
   const StateDict state = by_first_names(*this, given);
   const Differences d = compare(own, state);

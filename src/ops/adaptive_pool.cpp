@@ -114,35 +114,32 @@ Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output) {
   return pool("adaptive_max_pool1d", x, {output}, kSignals, maxima);
 }
 
-Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
-  return pool("adaptive_avg_pool2d", x, {output.first, output.second}, kImages, means);
+Tensor adaptive_avg_pool2d(const Tensor& x, Pair output) {
+  return pool("adaptive_avg_pool2d", x, {output.h, output.w}, kImages, means);
 }
 
-Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
-  return pool("adaptive_max_pool2d", x, {output.first, output.second}, kImages, maxima);
+Tensor adaptive_max_pool2d(const Tensor& x, Pair output) {
+  return pool("adaptive_max_pool2d", x, {output.h, output.w}, kImages, maxima);
 }
 
-Tensor adaptive_avg_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output) {
-  return pool("adaptive_avg_pool3d", x, {output[0], output[1], output[2]}, kVolumes, means);
+Tensor adaptive_avg_pool3d(const Tensor& x, Triple output) {
+  return pool("adaptive_avg_pool3d", x, {output.d, output.h, output.w}, kVolumes, means);
 }
 
-Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output) {
-  return pool("adaptive_max_pool3d", x, {output[0], output[1], output[2]}, kVolumes, maxima);
+Tensor adaptive_max_pool3d(const Tensor& x, Triple output) {
+  return pool("adaptive_max_pool3d", x, {output.d, output.h, output.w}, kVolumes, maxima);
 }
 
 ValuesAndIndices adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output) {
   return pool_with_indices("adaptive_max_pool1d_with_indices", x, {output}, kSignals);
 }
 
-ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x,
-                                                  std::pair<std::int64_t, std::int64_t> output) {
-  return pool_with_indices("adaptive_max_pool2d_with_indices", x, {output.first, output.second},
-                           kImages);
+ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x, Pair output) {
+  return pool_with_indices("adaptive_max_pool2d_with_indices", x, {output.h, output.w}, kImages);
 }
 
-ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x,
-                                                  const std::array<std::int64_t, 3>& output) {
-  return pool_with_indices("adaptive_max_pool3d_with_indices", x, {output[0], output[1], output[2]},
+ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x, Triple output) {
+  return pool_with_indices("adaptive_max_pool3d_with_indices", x, {output.d, output.h, output.w},
                            kVolumes);
 }
 

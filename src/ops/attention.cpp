@@ -5,6 +5,7 @@
 // al., "FlashAttention", 2022): no scores are stored. Both ops have a decomposition into other ops.
 // The decomposition is used for second derivatives, and runs where no engine supports the ops.
 #include "ops/attention.h"
+#include "base/str.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +14,6 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "base/str.h"
 #include "graph/called.h"
 #include "graph/precision.h"
 #include "ops/infer.h"
@@ -108,7 +108,7 @@ bool has_mask(const Node& node, int mask_at) {
 constexpr double kNumbers = 1 << 24;
 
 // The dropout input of the op.
-Tensor dropping(double p, Generator& generator) {
+Tensor dropping(double p, Generator generator) {
   std::int64_t draw = 0;
   const Tensor state = generator.next(&draw), at = arange(0, 3);
   const double below = std::ceil(static_cast<double>(static_cast<float>(p)) * kNumbers);
@@ -279,9 +279,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     inputs.push_back(as_four_axes(broadcast_to(read, to_shape(sizes)), lead.query));
   }
   if (drops_some) {
-    Generator* generator = options.generator;
-    inputs.push_back(
-        dropping(options.dropout_p, generator != nullptr ? *generator : Generator::current()));
+    inputs.push_back(dropping(options.dropout_p, options.generator.value_or(Generator::current())));
   }
   const Tensor y = swap_heads(result_of(build(Op::Attention, inputs, attrs), 0));
   sizes.back() = value.size(-1);

@@ -15,12 +15,12 @@
 namespace tenon {
 namespace {
 
-struct Pair {
+struct Operands {
   Tensor a, b;
   DType dtype() const { return a.dtype(); }
 };
 
-Pair align(const char* op, const Tensor& a, const Tensor& b) {
+Operands align(const char* op, const Tensor& a, const Tensor& b) {
   require_defined(op, a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
@@ -28,43 +28,45 @@ Pair align(const char* op, const Tensor& a, const Tensor& b) {
   return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
 }
 
-Pair align(const char* op, const Tensor& a, Scalar b) {
+Operands align(const char* op, const Tensor& a, Scalar b) {
   require_defined(op, a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   return {cast(a, dtype), scalar_operand(op, b, a.shape(), dtype)};
 }
 
-Pair align(const char* op, Scalar a, const Tensor& b) {
-  Pair p = align(op, b, a);
+Operands align(const char* op, Scalar a, const Tensor& b) {
+  Operands p = align(op, b, a);
   return {p.b, p.a};
 }
 
-Tensor refuse_bool(Op op, const char* name, const Pair& p, const char* advice) {
+Tensor refuse_bool(Op op, const char* name, const Operands& p, const char* advice) {
   if (is_bool(p.dtype()))
     throw DTypeError(cat(where(name), ": does not take bool tensors: ", advice));
   return build(op, {p.a, p.b});
 }
 
 // On bool, sums and maxima are "or", products and minima "and", as in PyTorch.
-Tensor either(Op op, Op on_bool, const Pair& p) {
+Tensor either(Op op, Op on_bool, const Operands& p) {
   return build(is_bool(p.dtype()) ? on_bool : op, {p.a, p.b});
 }
 
-Tensor add_pair(const Pair& p) { return either(Op::Add, Op::LogicalOr, p); }
-Tensor mul_pair(const Pair& p) { return either(Op::Mul, Op::LogicalAnd, p); }
-Tensor maximum_pair(const Pair& p) { return either(Op::Maximum, Op::LogicalOr, p); }
-Tensor minimum_pair(const Pair& p) { return either(Op::Minimum, Op::LogicalAnd, p); }
-Tensor sub_pair(const Pair& p) {
+Tensor add_pair(const Operands& p) { return either(Op::Add, Op::LogicalOr, p); }
+Tensor mul_pair(const Operands& p) { return either(Op::Mul, Op::LogicalAnd, p); }
+Tensor maximum_pair(const Operands& p) { return either(Op::Maximum, Op::LogicalOr, p); }
+Tensor minimum_pair(const Operands& p) { return either(Op::Minimum, Op::LogicalAnd, p); }
+Tensor sub_pair(const Operands& p) {
   return refuse_bool(Op::Sub, "sub", p, "use logical_xor, or cast to a number");
 }
-Tensor pow_pair(const Pair& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
-Tensor remainder_pair(const Pair& p) {
+Tensor pow_pair(const Operands& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
+Tensor remainder_pair(const Operands& p) {
   return refuse_bool(Op::Remainder, "remainder", p, "cast to a number");
 }
-Tensor atan2_pair(const Pair& p) { return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)}); }
-Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
+Tensor atan2_pair(const Operands& p) {
+  return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)});
+}
+Tensor div_pair(const Operands& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
 
-Tensor floor_divide_pair(const Pair& p) {
+Tensor floor_divide_pair(const Operands& p) {
   const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
   if (is_floating(p.dtype())) {
     // (a - rest) / b is a whole number except for its rounding error; a division by zero stays as
@@ -89,8 +91,10 @@ Tensor as_element(const Tensor& x) {
   return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
 }
 
-#define TENON_COMPARE(name, op) \
-  Tensor name##_pair(const Pair& p) { return build(Op::op, {as_element(p.a), as_element(p.b)}); }
+#define TENON_COMPARE(name, op)                               \
+  Tensor name##_pair(const Operands& p) {                     \
+    return build(Op::op, {as_element(p.a), as_element(p.b)}); \
+  }
 TENON_COMPARE(eq, Eq)
 TENON_COMPARE(ne, Ne)
 TENON_COMPARE(lt, Lt)
@@ -100,7 +104,7 @@ TENON_COMPARE(ge, Ge)
 #undef TENON_COMPARE
 
 #define TENON_LOGICAL(name, op)                                             \
-  Tensor name##_pair(const Pair& p) {                                       \
+  Tensor name##_pair(const Operands& p) {                                   \
     return build(Op::op, {cast(p.a, DType::Bool), cast(p.b, DType::Bool)}); \
   }
 TENON_LOGICAL(logical_and, LogicalAnd)
@@ -197,7 +201,7 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   if (!is_bool(condition.dtype()))
     throw DTypeError(cat(where("where"), ": the condition is ", condition.dtype(),
                          ", not bool: compare it, as in ne(x, 0)"));
-  const Pair p = align("where", a, b);
+  const Operands p = align("where", a, b);
   if (condition.shape() == p.a.shape()) return build(Op::Where, {condition, p.a, p.b});
   const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where").c_str());
   return build(Op::Where, {broadcast_to(condition, shape), broadcast_to(p.a, shape),
@@ -206,13 +210,13 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   require_defined("where", condition, b);
-  const Pair p = align("where", a, b);
+  const Operands p = align("where", a, b);
   return where(condition, p.a, p.b);
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   require_defined("where", condition, a);
-  const Pair p = align("where", a, b);
+  const Operands p = align("where", a, b);
   return where(condition, p.a, p.b);
 }
 

@@ -182,10 +182,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   require_defined("conv2d", x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, options), 0);
   const DType dtype = promote(x.dtype(), weight.dtype());
-  const ContractionAttrs attrs = product_attrs(
-      dtype, bias.defined(),
-      {options.stride.first, options.stride.second, options.padding.first, options.padding.second,
-       options.dilation.first, options.dilation.second, options.groups});
+  const ContractionAttrs attrs =
+      product_attrs(dtype, bias.defined(),
+                    {options.stride.h, options.stride.w, options.padding.h, options.padding.w,
+                     options.dilation.h, options.dilation.w, options.groups});
   const Tensor sums = build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs);
   return add_bias("conv2d", sums, dtype, bias, 1);
 }
@@ -219,9 +219,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     const std::int64_t reached = (x.size(a) - 1) * stride + dilation * (weight.size(a) - 1) + 1;
     return Axis{stride, padding, dilation, more, reached, reached - 2 * padding + more};
   };
-  Axis h = axis_of(2, o.stride.first, o.padding.first, o.dilation.first, o.output_padding.first);
-  Axis w =
-      axis_of(3, o.stride.second, o.padding.second, o.dilation.second, o.output_padding.second);
+  Axis h = axis_of(2, o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h);
+  Axis w = axis_of(3, o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w);
   const std::int64_t channels = weight.size(1) * o.groups;
   if (h.size < 1 || w.size < 1)
     throw ShapeError(cat(where(kName), ": input ", x.shape(), " and weight ", weight.shape(),

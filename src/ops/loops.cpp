@@ -99,7 +99,7 @@ Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::
 // int64[length, 2]: (seed, counter) of each step.
 Tensor random_states(const RandomTrace& random, std::int64_t length) {
   std::int64_t offset = 0;
-  Generator& generator = *random.generator;
+  Generator generator = *random.generator;
   const Tensor state = generator.next(&offset, random.draws * length);
   const Tensor counters = arange(0, length) * random.draws + offset;
   const Tensor second = arange(0, 2);  // (0, 1): the counter comes after the seed

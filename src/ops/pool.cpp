@@ -19,14 +19,14 @@ namespace tenon {
 
 PoolAttrs pool_attrs(const Pool2dOptions& o) {
   PoolAttrs p;
-  p.kernel_h = o.kernel.first;
-  p.kernel_w = o.kernel.second;
-  p.stride_h = o.stride.first == 0 ? o.kernel.first : o.stride.first;
-  p.stride_w = o.stride.second == 0 ? o.kernel.second : o.stride.second;
-  p.pad_h = o.padding.first;
-  p.pad_w = o.padding.second;
-  p.dil_h = o.dilation.first;
-  p.dil_w = o.dilation.second;
+  p.kernel_h = o.kernel.h;
+  p.kernel_w = o.kernel.w;
+  p.stride_h = o.stride.h == 0 ? o.kernel.h : o.stride.h;
+  p.stride_w = o.stride.w == 0 ? o.kernel.w : o.stride.w;
+  p.pad_h = o.padding.h;
+  p.pad_w = o.padding.w;
+  p.dil_h = o.dilation.h;
+  p.dil_w = o.dilation.w;
   p.ceil_mode = o.ceil_mode;
   p.count_include_pad = o.count_include_pad;
   return p;
@@ -39,26 +39,26 @@ Pool2dOptions as_row(const Pool1dOptions& o) {
 }
 
 PoolAttrs of_images(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[1], o.kernel[2]},
-                     {o.stride[1], o.stride[2]},
-                     {o.padding[1], o.padding[2]},
-                     {o.dilation[1], o.dilation[2]},
+  return pool_attrs({{o.kernel.h, o.kernel.w},
+                     {o.stride.h, o.stride.w},
+                     {o.padding.h, o.padding.w},
+                     {o.dilation.h, o.dilation.w},
                      o.ceil_mode,
                      o.count_include_pad});
 }
 
 PoolAttrs of_depth(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[0], 1},
-                     {o.stride[0] == 0 ? o.kernel[0] : o.stride[0], 1},
-                     {o.padding[0], 0},
-                     {o.dilation[0], 1},
+  return pool_attrs({{o.kernel.d, 1},
+                     {o.stride.d == 0 ? o.kernel.d : o.stride.d, 1},
+                     {o.padding.d, 0},
+                     {o.dilation.d, 1},
                      o.ceil_mode,
                      o.count_include_pad});
 }
 
 bool keeps_depth(const Pool3dOptions& o) {
-  return o.kernel[0] == 1 && (o.stride[0] == 0 || o.stride[0] == 1) && o.padding[0] == 0 &&
-         o.dilation[0] == 1;
+  return o.kernel.d == 1 && (o.stride.d == 0 || o.stride.d == 1) && o.padding.d == 0 &&
+         o.dilation.d == 1;
 }
 
 void require_pool_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
@@ -224,10 +224,12 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   if (has_no_batch(x, 5)) return squeeze(max_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
   // With overlapping windows, gradients are not rounded between images and depth.
-  bool overlap = false;
-  for (std::size_t k = 0; k < 3; ++k)
-    overlap = overlap || (options.stride[k] != 0 && options.stride[k] < options.kernel[k]) ||
-              options.dilation[k] != 1;
+  const auto overlaps = [](std::int64_t stride, std::int64_t kernel) {
+    return stride != 0 && stride < kernel;
+  };
+  const Triple &kernel = options.kernel, &stride = options.stride;
+  const bool overlap = overlaps(stride.d, kernel.d) || overlaps(stride.h, kernel.h) ||
+                       overlaps(stride.w, kernel.w) || options.dilation != Triple(1);
   const bool upcast = overlap && is_floating(x.dtype()) && item_size(x.dtype()) == 2;
   const Tensor y = over_boxes(upcast ? cast(x, DType::Float32) : x, options, max_pool);
   return upcast ? cast(y, x.dtype()) : y;
@@ -248,8 +250,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t di
   const Called called("avg_pool2d");
   require_defined("avg_pool2d", x);
   if (has_no_batch(x, 4)) return squeeze(avg_pool2d(unsqueeze(x, 0), options, divisor), 0);
-  require_no_dilation("avg_pool2d",
-                      options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1});
+  require_no_dilation("avg_pool2d", options.dilation != Pair(1));
   const PoolAttrs attrs = pool_attrs(options);
   if (divisor == 0) return build(Op::AvgPool2d, {x}, attrs);
   return divided(x, divisor,
@@ -262,7 +263,7 @@ Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
   if (has_no_batch(x, 5)) return squeeze(avg_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
   const auto& [depth, height, width] = options.kernel;
-  require_no_dilation("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1});
+  require_no_dilation("avg_pool3d", options.dilation != Triple(1));
   const double window =
       static_cast<double>(depth) * static_cast<double>(height) * static_cast<double>(width);
   return divided(x, options.divisor, window, [&](const Tensor& wide) {

@@ -191,26 +191,24 @@ Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dOptions&
 }
 
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Pool2dOptions& pool,
-                    std::optional<std::pair<std::int64_t, std::int64_t>> output) {
+                    std::optional<Pair> output) {
   constexpr const char* kName = "max_unpool2d";
   const Called called(kName);
   require_defined(kName, x, indices);
   require_planes(kName, x, 2, "[N, C, H, W] or [C, H, W]");
-  const auto both = [](const std::pair<std::int64_t, std::int64_t>& p) {
-    return Ints{p.first, p.second};
-  };
+  const auto both = [](Pair p) { return Ints{p.h, p.w}; };
   return unpooled(kName, x, indices,
                   unpooled_sizes(kName, x, both(pool.kernel), both(pool.stride), both(pool.padding),
                                  output ? both(*output) : Ints{}));
 }
 
 Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Pool3dOptions& pool,
-                    const std::optional<std::array<std::int64_t, 3>>& output) {
+                    std::optional<Triple> output) {
   constexpr const char* kName = "max_unpool3d";
   const Called called(kName);
   require_defined(kName, x, indices);
   require_planes(kName, x, 3, "[N, C, D, H, W] or [C, D, H, W]");
-  const auto all = [](const std::array<std::int64_t, 3>& a) { return Ints(a.begin(), a.end()); };
+  const auto all = [](Triple t) { return Ints{t.d, t.h, t.w}; };
   return unpooled(kName, x, indices,
                   unpooled_sizes(kName, x, all(pool.kernel), all(pool.stride), all(pool.padding),
                                  output ? all(*output) : Ints{}));

@@ -47,7 +47,7 @@ Tensor lp_pool2d(const Tensor& x, double p, const Pool2dOptions& o) {
   const Called called(kName);
   const Pool2dOptions w{.kernel = o.kernel, .stride = o.stride, .ceil_mode = o.ceil_mode};
   return power_pool(
-      kName, x, 2, p, static_cast<double>(w.kernel.first) * static_cast<double>(w.kernel.second),
+      kName, x, 2, p, static_cast<double>(w.kernel.h) * static_cast<double>(w.kernel.w),
       [&](const Tensor& t) { return avg_pool2d(t, w); },
       [&](const Tensor& t) { return max_pool2d(t, w); });
 }
@@ -56,8 +56,8 @@ Tensor lp_pool3d(const Tensor& x, double p, const Pool3dOptions& o) {
   constexpr const char* kName = "lp_pool3d";
   const Called called(kName);
   const Pool3dOptions w{.kernel = o.kernel, .stride = o.stride, .ceil_mode = o.ceil_mode};
-  double window = 1;
-  for (const std::int64_t size : w.kernel) window *= static_cast<double>(size);
+  const double window = static_cast<double>(w.kernel.d) * static_cast<double>(w.kernel.h) *
+                        static_cast<double>(w.kernel.w);
   return power_pool(
       kName, x, 3, p, window, [&](const Tensor& t) { return avg_pool3d(t, w); },
       [&](const Tensor& t) { return max_pool3d(t, w); });

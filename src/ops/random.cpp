@@ -22,9 +22,9 @@
 namespace tenon {
 namespace {
 
-Tensor draw(RandomKind kind, const Shape& shape, Generator* generator) {
+Tensor draw(RandomKind kind, const Shape& shape, const OptionalGenerator& generator) {
   RandomAttrs attrs{kind};
-  Generator& source = generator != nullptr ? *generator : Generator::current();
+  Generator source = generator.value_or(Generator::current());
   const Tensor state = source.next(&attrs.offset);
   const DType dtype = kind == RandomKind::Bits ? DType::Int64 : DType::Float32;
   return build_as(Op::Random, dtype, shape, {state}, attrs);
@@ -55,7 +55,7 @@ Inferred infer_random(const Node& node) {
   return {node.dtype, node.shape};
 }
 
-Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
+Tensor rand(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
   require_floating_result("rand", dtype);
   const Tensor u = draw(RandomKind::Uniform, shape, generator);
   // Rounding to a 16-bit type could yield 1, so only as many leading bits are kept as the type
@@ -65,13 +65,13 @@ Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
   return cast(u, dtype);
 }
 
-Tensor randn(const Shape& shape, DType dtype, Generator* generator) {
+Tensor randn(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
   require_floating_result("randn", dtype);
   return cast(draw(RandomKind::Normal, shape, generator), dtype);
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
-               Generator* generator) {
+               const OptionalGenerator& generator) {
   if (high <= low)
     throw ValueError(cat(where("randint"), ": the range [", low, ", ", high, ") is empty"));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
@@ -85,12 +85,12 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dt
   return cast(low == 0 ? picked : picked + low, dtype);
 }
 
-Tensor bernoulli(const Shape& shape, double p, DType dtype, Generator* generator) {
+Tensor bernoulli(const Shape& shape, double p, DType dtype, const OptionalGenerator& generator) {
   require_probability("bernoulli", p);
   return cast(lt(draw(RandomKind::Uniform, shape, generator), p), dtype);
 }
 
-Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+Tensor dropout(const Tensor& x, double p, bool training, const OptionalGenerator& generator) {
   require_defined("dropout", x);
   require_probability("dropout", p);
   if (!is_floating(x.dtype()))

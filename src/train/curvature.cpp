@@ -29,7 +29,7 @@ Curvature::Curvature(const nn::AnyModule& net, const nn::Loss& loss,
     : net_(net), loss_(loss), optimizer_(optimizer), classes_(classes), tokens_(tokens) {}
 
 std::vector<Tensor> Curvature::trace(const Tensor& input, const Tensor& target, const Tensor& keep,
-                                     std::int64_t examples) const {
+                                     std::int64_t examples) {
   net_.eval();
   const Tensor scores = tokens_ ? places_of(net_(input)) : net_(input);
   Tensor wanted = tokens_ ? flatten(target) : target;

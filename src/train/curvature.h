@@ -35,7 +35,7 @@ class Curvature {
 
  private:
   std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& keep,
-                            std::int64_t examples) const;
+                            std::int64_t examples);
 
   nn::AnyModule net_;
   nn::Loss loss_;

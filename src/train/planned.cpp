@@ -68,7 +68,7 @@ std::int64_t plan_within_limit(Session& session) {
 std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets) {
   if (!is_limited()) return 0;
   Context context = current_context();  // the run's numbers depend on nothing that is drawn here
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  context.generator = Generator(static_cast<std::uint64_t>(settings.seed));
   const ContextScope scope(context);
   const ShapesOnly shapes;
   Session session(settings, sets);

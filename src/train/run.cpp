@@ -54,7 +54,7 @@ namespace fs = std::filesystem;
 std::optional<Plan> plan_ahead(Context context, const Settings& settings, const DataSets& sets,
                                const TuneTable& engines) {
   try {
-    context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+    context.generator = Generator(static_cast<std::uint64_t>(settings.seed));
     const ContextScope scope(context);
     const TuneRecord record(engines);
     const ShapesOnly shapes;
@@ -78,7 +78,7 @@ void write_without_adapters(const Session& session, const std::string& dir) {
   io::save_checked_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
-void load_whole(const nn::AnyModule& net, const StateDict& state, const std::string& file) {
+void load_whole(nn::AnyModule net, const StateDict& state, const std::string& file) {
   try {
     net.load_state_dict(state);
   } catch (const Error&) {
@@ -108,7 +108,7 @@ void require_shapes(const Settings& settings, std::int64_t classes, const StateD
 }
 
 // Of a run that has not ended the adapters are added here.
-void load_weights_of_run(const nn::AnyModule& net, const Settings& settings, const StateDict& state,
+void load_weights_of_run(nn::AnyModule net, const Settings& settings, const StateDict& state,
                          const std::string& file) {
   if (!has_adapters(state)) return load_whole(net, state, file);
   const nn::AnyModule adapted = with_adapters(net, parse_lora(settings.lora));

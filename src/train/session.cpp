@@ -168,7 +168,7 @@ Context context_of(const Settings& settings) {
   if (settings.threads > 0) context.threads = settings.threads;
   context.precision = precision_from_name(settings.precision);
   context.tune = tune_from_name(settings.tune);
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  context.generator = Generator(static_cast<std::uint64_t>(settings.seed));
   return context;
 }
 
@@ -339,7 +339,7 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
-  nn::AnyModule net = settings.create_model({classes, settings.activation, nullptr, settings.head});
+  nn::AnyModule net = settings.create_model({classes, settings.activation, {}, settings.head});
   for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
     net.set_precision(precision, layer);
   return net;
@@ -432,7 +432,7 @@ void Session::measure_in_batches(std::int64_t batch) {
 
 // What was frozen learns, from the samples themselves.
 Stage Session::unfreeze() {
-  const nn::AnyModule whole = net.as<FrozenNet>()->released();
+  const nn::AnyModule whole = FrozenNet(*net.as<FrozenNet>()).released();
   make_optimizer();
   net = whole;
   make_loaders();

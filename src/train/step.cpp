@@ -77,7 +77,7 @@ std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
 }
 
 // Sums and counts of an evaluation in one piece, and the scores unless they are of tokens.
-std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss, bool tokens,
+std::vector<Tensor> evaluation_of(nn::AnyModule net, const nn::Loss& loss, bool tokens,
                                   std::int64_t views, const std::vector<Tensor>& in) {
   net.eval();
   Tensor scores = net(views > 1 ? views_as_examples(in[0]) : in[0]);
@@ -213,7 +213,7 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, T
 
 // Padding behind a short sequence is nothing to learn.
 Tensor TrainStep::with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
-                               const Tensor& target) const {
+                               const Tensor& target) {
   teacher_->eval();
   const Tensor given = tokens_ ? places_of((*teacher_)(input)) : (*teacher_)(input);
   if (given.shape() != scores.shape())
@@ -361,7 +361,7 @@ void EvalStep::set_views(std::int64_t views) {
 void EvalStep::require_fits(const data::Loader& loader, bool classes) {
   const KeptModes modes(net_);
   Context context = current_context();  // the run's numbers depend on none that are drawn here
-  context.generator = std::make_shared<Generator>(0);
+  context.generator = Generator(0);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   const data::Dataset& set = loader.dataset();

@@ -85,7 +85,7 @@ class TrainStep {
                        std::vector<Tensor>& figures, std::vector<Tensor>& updates);
 
   Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
-                      const Tensor& target) const;
+                      const Tensor& target);
   void require_own_parameters() const;
   void require_reached(const Tensor& loss) const;
 

@@ -23,7 +23,7 @@ struct Result {
 
 Tensor random(const Shape& shape, std::uint64_t seed) {
   Generator data(seed);
-  return randn(shape, DType::Float32, &data).compute();
+  return randn(shape, DType::Float32, data).compute();
 }
 
 Result run(const Net& net, const Tensor& x, bool chains) {

@@ -220,7 +220,7 @@ class Maker {
       case 4:
         return rows > 1 && in > 1 ? max_pool2d(reshape(x, {1, 1, rows, in})) : x;
       case 5:
-        return dropout(x, 0.25, true, &generator);
+        return dropout(x, 0.25, true, generator);
       default:
         return cross_entropy(reshape(x, {rows, in}), indices(rows, in), Reduction::None);
     }

@@ -17,7 +17,7 @@ namespace {
 
 Tensor random(const Shape& shape, std::uint64_t seed, float scale = 1) {
   Generator data(seed);
-  return (randn(shape, DType::Float32, &data) * scale).compute();
+  return (randn(shape, DType::Float32, data) * scale).compute();
 }
 
 /// A residual network's stem, a block that halves the image and one that does not.

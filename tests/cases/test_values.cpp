@@ -333,9 +333,9 @@ TEST_CASE("values: cross entropy") {
 TEST_CASE("values: random numbers follow their definition") {
   with_engines([] {
     Generator g(42);
-    const Floats u = list(rand({5, 2}, DType::Float32, &g));
-    const Floats n = list(randn({6}, DType::Float32, &g));
-    const Longs r = whole(randint(-5, 12, {7}, DType::Int64, &g));
+    const Floats u = list(rand({5, 2}, DType::Float32, g));
+    const Floats n = list(randn({6}, DType::Float32, g));
+    const Longs r = whole(randint(-5, 12, {7}, DType::Int64, g));
     CHECK(g.counter() == 3);
     for (std::uint64_t k = 0; k < u.size(); ++k)
       CHECK(u[k] == uniform01(philox(42, k / 4, 0).v[k % 4]));

@@ -21,7 +21,7 @@ namespace {
 
 Tensor random(const Shape& shape, std::uint64_t seed) {
   Generator data(seed);
-  return randn(shape, DType::Float32, &data).compute();
+  return randn(shape, DType::Float32, data).compute();
 }
 
 /// f of x and of a batch with only x: values, and gradients of a weighted sum.

@@ -428,8 +428,8 @@ TEST_CASE("GPU attention: gradients go into one projection's without a copy") {
       return grad(y, Tensors{in[0]}, in[1]);
     };
     Generator g(5);
-    const Tensor x = randn({kBatch, length, kRow}, DType::Float32, &g).compute(),
-                 seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, &g).compute();
+    const Tensor x = randn({kBatch, length, kRow}, DType::Float32, g).compute(),
+                 seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, g).compute();
     for (const DType dtype : {DType::BFloat16, DType::Float32}) {
       Tensors there, exact;
       for (const Tensor& one : {x, seed}) {
@@ -470,7 +470,7 @@ TEST_CASE("GPU attention: sums of long texts' gradients begin where these are st
     Tensors there, exact;
     for (const Shape& shape :
          {Shape({kBatch, length, row}), Shape({row}), Shape({kBatch, kHeads, length, size})}) {
-      const Tensor one = cast(randn(shape, DType::Float32, &g), DType::BFloat16).compute();
+      const Tensor one = cast(randn(shape, DType::Float32, g), DType::BFloat16).compute();
       there.push_back(to(one, device("cuda")).compute());
       exact.push_back(cast(one, DType::Float64).compute());
     }

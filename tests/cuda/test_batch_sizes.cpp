@@ -74,7 +74,7 @@ class Subject {
   }
 
  private:
-  const nn::AnyModule net_;
+  nn::AnyModule net_;
   const Shape sample_;
   const bool training_;
 };

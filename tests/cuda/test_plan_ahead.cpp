@@ -111,7 +111,7 @@ TEST_CASE(
       io::load_safetensors(folder / "run/checkpoints/step-00000000.safetensors").tensors;
   set_device("cuda");
   manual_seed(11);
-  const StateDict drawn = models::create(kModel, {10, "", nullptr}).state_dict();
+  const StateDict drawn = models::create(kModel, {10, "", {}}).state_dict();
   for (const auto& weight : drawn) {
     INFO(weight.first);
     const auto kept = first.find("model." + weight.first);

@@ -75,7 +75,7 @@ TEST_CASE("precision: convolutions, and products of other dtypes") {
 
 TEST_CASE("precision: a layer has its own; the innermost counts") {
   manual_seed(9);
-  const nn::AnyModule net =
+  nn::AnyModule net =
       nn::Sequential(nn::Linear(20, 30), nn::Sequential(nn::Linear(30, 30), nn::Linear(30, 5)));
   const Tensor x = randn({8, 20}).compute();
   const std::vector<float> exact = values(net(x));

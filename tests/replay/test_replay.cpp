@@ -39,7 +39,7 @@ std::vector<Tensor> batch_of(std::int64_t n) {
 }
 
 std::string plan_text(const Recorded& r) {
-  const nn::AnyModule net = models::create(r.model);
+  nn::AnyModule net = models::create(r.model);
   std::vector<Tensor> batch = batch_of(r.batch);
   if (r.optimizer == nullptr) {
     net.eval();

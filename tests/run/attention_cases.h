@@ -33,7 +33,7 @@ struct Operands {
 
 // Stored as [batch, length, heads, size], as layers store them.
 inline Tensor stored(const Shape& shape, Generator& g) {
-  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, &g).compute(), 1,
+  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, g).compute(), 1,
                    2);
 }
 
@@ -44,7 +44,7 @@ inline Operands operands(const Sizes& s, Masked masked) {
   o.k = stored({s.batch, s.kv_heads, s.keys, s.size}, g);
   o.v = stored({s.batch, s.kv_heads, s.keys, s.value_size}, g);
   o.seed = stored({s.batch, s.heads, s.queries, s.value_size}, g);
-  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, &g).compute();
+  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, g).compute();
   // Every query sees the first key.
   if (masked == Masked::Bool) o.mask = logical_or(gt(noise, 0), eq(arange(0, s.keys), 0)).compute();
   if (masked == Masked::Added) o.mask = noise;
@@ -59,7 +59,7 @@ inline Tensors results(const Operands& o, Masked masked, DType dtype, double dro
   options.causal = masked == Masked::Causal;
   options.enable_gqa = true;
   options.dropout_p = dropout;
-  options.generator = &drawn;
+  options.generator = drawn;
   const Tensor mask = masked == Masked::Added ? cast(o.mask, dtype) : o.mask;
   const Tensor y = scaled_dot_product_attention(q, k, v, mask, options);
   Tensors wanted = {q, k, v};

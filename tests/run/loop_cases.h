@@ -69,7 +69,7 @@ struct LoopCase {
 
 inline Tensor draw(const Shape& shape, std::uint64_t seed, DType dtype = DType::Float64) {
   Generator g(seed);
-  return variable(randn(shape, dtype, &g));
+  return variable(randn(shape, dtype, g));
 }
 
 inline std::vector<LoopCase> loop_cases(DType dtype, std::int64_t length = 5) {

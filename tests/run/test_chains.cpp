@@ -47,7 +47,7 @@ Result train(const Case& c, bool chains) {
   set_precision(c.precision);
   Generator data(5);
   const auto random = [&data](const Shape& shape) {
-    return randn(shape, DType::Float32, &data).compute();
+    return randn(shape, DType::Float32, data).compute();
   };
   const Tensor x = random({c.samples, c.channels, 34, 34});
   Tensor filter = variable(random({16, c.channels, 3, 3}) * 0.2f, "filter");
@@ -190,8 +190,8 @@ TEST_CASE("chains: refused with a reason") {
   CHECK_FALSE(contains(train(c, true).steps, "chain"));  // 1.3 MB stay in cache anyway
   Generator data(5);
   const auto why = [&](std::int64_t samples, std::int64_t side, std::int64_t inputs, bool drops) {
-    const Tensor x = randn({samples, inputs, side, side}, DType::Float32, &data).compute();
-    const Tensor filter = randn({16, inputs, 3, 3}, DType::Float32, &data).compute();
+    const Tensor x = randn({samples, inputs, side, side}, DType::Float32, data).compute();
+    const Tensor filter = randn({16, inputs, 3, 3}, DType::Float32, data).compute();
     const Tensor made = conv2d(x, filter);
     const std::vector<Tensor> out{
         max_pool2d(drops ? dropout(made, 0.5) : made, {.kernel = {2, 2}})};
@@ -207,7 +207,7 @@ TEST_CASE("chains: refused with a reason") {
 
 TEST_CASE("chains: any steps whose slices are those of one axis, bit for bit") {
   Generator data(5);
-  const Tensor x = randn({67, 3, 80, 81}, DType::Float32, &data).compute();
+  const Tensor x = randn({67, 3, 80, 81}, DType::Float32, data).compute();
   const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};
   const auto made = [&](bool chains) {
     set_pass_enabled("chain", chains);

@@ -83,7 +83,7 @@ Tensors start(std::uint64_t seed) {
   Generator generator(seed);
   Tensors out;
   for (std::size_t k = 1 + choose.below(3); k > 0; --k)
-    out.push_back((rand({n, n}, DType::Float32, &generator) - 0.5).compute());
+    out.push_back((rand({n, n}, DType::Float32, generator) - 0.5).compute());
   return out;
 }
 

@@ -48,9 +48,9 @@ constexpr int kRuns = 23;
 Course course(std::int64_t width, const std::vector<int>& calls) {
   manual_seed(11);
   Generator data(7);
-  const Tensor x = randn({kRuns, width}, DType::Float32, &data).compute(),
-               rate = rand({kRuns}, DType::Float32, &data).compute(),
-               noise = randn({1, width}, DType::Float32, &data).compute();
+  const Tensor x = randn({kRuns, width}, DType::Float32, data).compute(),
+               rate = rand({kRuns}, DType::Float32, data).compute(),
+               noise = randn({1, width}, DType::Float32, data).compute();
   Recurrence r(width);
   Course out;
   std::int64_t at = 0;

@@ -71,7 +71,7 @@ TEST_CASE("threads: a call's results stay valid while they, or tensors of them, 
 }
 
 TEST_CASE("threads: a network evaluated by many plans once for each shape") {
-  const nn::AnyModule net = models::create("lenet5");
+  nn::AnyModule net = models::create("lenet5");
   net.eval();
   const auto scores = [&](std::int64_t rows, float value) {
     return net(filled({rows, 1, 28, 28}, value)).to_vector<float>();

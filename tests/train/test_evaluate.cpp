@@ -38,8 +38,8 @@ struct Scored {
 // Every third sample is left out, and all of the first ten.
 Scored scored(std::uint64_t seed) {
   Generator g(seed);
-  const Tensor scores = randn({kSamples, kClasses}, DType::Float32, &g).compute();
-  auto targets = argmax(scores + randn({kSamples, kClasses}, DType::Float32, &g), 1)
+  const Tensor scores = randn({kSamples, kClasses}, DType::Float32, g).compute();
+  auto targets = argmax(scores + randn({kSamples, kClasses}, DType::Float32, g), 1)
                      .compute()
                      .to_vector<std::int64_t>();
   for (std::size_t n = 0; n < targets.size(); ++n)

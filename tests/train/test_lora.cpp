@@ -55,7 +55,7 @@ class ToldNotes : public train::Callback {
 
 TEST_CASE("lora: W + alpha / rank * B A, and B is zero at first") {
   manual_seed(1);
-  const nn::Sequential plain(nn::Linear(6, 5), nn::ReLU(), nn::Linear(5, 3));
+  nn::Sequential plain(nn::Linear(6, 5), nn::ReLU(), nn::Linear(5, 3));
   const Tensor x = randn({4, 6}).compute(), before = plain(x).compute();
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 6});
   CHECK(distance(net(x), before) == 0);
@@ -122,7 +122,7 @@ TEST_CASE("lora: no gradient of a weight's size is formed, where nothing but pro
     CHECK(largest(net, x, 1200) == 0);
     CHECK(largest(net, x, 330) == 0);
     // The same gradients as by W's own.
-    const nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
+    nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
     sums.load_state_dict(train::merged_state(net));
     const Tensor loss = sum(square(net(x))), same = sum(square(sums(x)));
     const std::vector<Tensor> whole =
@@ -162,7 +162,7 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
     set_value(p.tensor, (randn(p.tensor.shape()) * 0.1).compute());
   const Tensor adapted = net(tokens).compute();
   CHECK(distance(adapted, before) > 1e-3);
-  const nn::AnyModule served = small_gpt2();
+  nn::AnyModule served = small_gpt2();
   served.load_state_dict(train::merged_state(net));
   CHECK(distance(served(tokens), adapted) < 1e-5);
 

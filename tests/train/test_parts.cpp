@@ -376,9 +376,9 @@ TEST_CASE("parts: modes of modules are as they were found, whatever ends a call"
     int moment_;
   };
   manual_seed(0);
-  const nn::Dropout dropout(0.5);
-  const nn::Sequential net(nn::Linear(2, 4), dropout);
-  const nn::Sequential teacher(nn::Linear(2, 4), nn::Dropout(0.5));
+  nn::Dropout dropout(0.5);
+  nn::Sequential net(nn::Linear(2, 4), dropout);
+  nn::Sequential teacher(nn::Linear(2, 4), nn::Dropout(0.5));
   optim::Sgd sgd(net, {.lr = 0.01});
   data::Loader good(toy::points(40, 1), {.batch = 8}),
       measured(toy::points(40, 2), {.batch = 8, .shuffle = false});

@@ -42,8 +42,7 @@ class Chain : public models::Translator {
 
 TEST_CASE("translate: a place at a time gives the scores of all at once") {
   manual_seed(3);
-  const nn::AnyModule net =
-      models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
+  nn::AnyModule net = models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
   net.eval();
   const auto* translator = net.as<models::Translator>();
   REQUIRE(translator != nullptr);

@@ -156,7 +156,7 @@ TEST_CASE("unfreeze: what cannot be is refused with a way out") {
 TEST_CASE("trainer: a second stage of one's own") {
   const auto points = toy::points(64, 1);
   manual_seed(4);
-  const nn::Sequential net(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 4));
+  nn::Sequential net(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 4));
   data::Loader loader(points, {.batch = 16, .seed = 3}), test(points, {.batch = 64});
   net.freeze("0");
   optim::Adam head(net, {.lr = 0.01});

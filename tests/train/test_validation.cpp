@@ -306,7 +306,7 @@ TEST_CASE("validation: of random labels the test accuracy is that of chance, wha
 
 TEST_CASE("validation: fit, evaluate and predict leave the modes of modules as they found them") {
   Course course;
-  const nn::Dropout dropout(0.5);
+  nn::Dropout dropout(0.5);
   nn::Sequential net(course.net, dropout);
   optim::Sgd sgd(net, {.lr = 0.01});
   TrainOptions o = options("", 1);
