@@ -12,6 +12,7 @@
 #include <tenon/images.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/image_jobs.h"
 #include "data/image_transforms.h"
@@ -53,9 +54,9 @@ Shape shape_of(const ImageOptions& options) {
 
 void check_target(const Image& image, const ImageTarget& target, const std::string& name) {
   if (image.width != target.width || image.height != target.height)
-    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height,
-                         " after its transforms, not ", target.width, " x ", target.height,
-                         ": end with a crop"));
+    throw make_error<ShapeError>(FileName{name}, ": is ", image.width, " x ", image.height,
+                                 " after its transforms, not ", target.width, " x ", target.height,
+                                 ": end with a crop");
 }
 
 // Rows of pixels as planes of channels.

@@ -14,6 +14,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "grad/gradients.h"
 #include "grad/scan.h"
@@ -42,24 +43,25 @@ std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> c
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   const auto require = [](const Tensor& tensor, const std::string& what) {
     if (!tensor.defined())
-      throw ValueError(cat("grad: ", what, " is a tensor without a value: it was never assigned"));
+      throw make_error<ValueError>("grad: ", what,
+                                   " is a tensor without a value: it was never assigned");
   };
   require(output, "the output");
   for (std::size_t k = 0; k < inputs.size(); ++k) require(inputs[k], cat("input ", k));
   if (!is_floating(output.dtype()))
-    throw DTypeError(
-        cat("grad: the output is ", output.dtype(), "; only floating tensors have gradients"));
+    throw make_error<DTypeError>("grad: the output is ", output.dtype(),
+                                 "; only floating tensors have gradients");
   for (std::size_t k = 0; k < inputs.size(); ++k)
     if (!is_floating(inputs[k].dtype()))
-      throw DTypeError(cat("grad: input ", k, " is ", inputs[k].dtype(), inputs[k].shape(),
-                           "; only floating tensors have gradients"));
+      throw make_error<DTypeError>("grad: input ", k, " is ", inputs[k].dtype(), inputs[k].shape(),
+                                   "; only floating tensors have gradients");
   if (!seed.defined()) {
     if (output.numel() != 1)
-      throw ShapeError(cat("grad: the output is ", output.shape(),
-                           ", not a scalar: reduce it with sum or mean, or give a seed"));
+      throw make_error<ShapeError>("grad: the output is ", output.shape(),
+                                   ", not a scalar: reduce it with sum or mean, or give a seed");
   } else if (seed.shape() != output.shape() || seed.dtype() != output.dtype()) {
-    throw ShapeError(cat("grad: the seed is ", seed.dtype(), seed.shape(), ", the output ",
-                         output.dtype(), output.shape()));
+    throw make_error<ShapeError>("grad: the seed is ", seed.dtype(), seed.shape(), ", the output ",
+                                 output.dtype(), output.shape());
   }
 }
 
@@ -179,16 +181,17 @@ class Walk {
 
   void hand_on(Node& node, const std::vector<Tensor>& parts) {
     if (parts.size() != node.input_count)
-      throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
-                              " gradients for ", static_cast<int>(node.input_count), " inputs"));
+      throw make_error<InternalError>("grad: the rule of ", op_info(node.op).name, " gives ",
+                                      parts.size(), " gradients for ",
+                                      static_cast<int>(node.input_count), " inputs");
     for (int k = 0; k < node.input_count; ++k) {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       const Node* in = node.input(k);
       if (!part.defined() || !is_between(in)) continue;
       if (part.shape() != in->shape || (part.dtype() != in->dtype && !is_unrounded(part, *in)))
-        throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
-                                part.dtype(), part.shape(), " for input ", k, ", which is ",
-                                in->dtype, in->shape));
+        throw make_error<InternalError>("grad: the rule of ", op_info(node.op).name, " gives ",
+                                        part.dtype(), part.shape(), " for input ", k, ", which is ",
+                                        in->dtype, in->shape);
       add_to(in, part);
     }
   }
@@ -214,13 +217,13 @@ void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, con
   for (const Tensor& value : values)
     if (to_values.gradient(value).defined()) {
       const Node& node = *value.node();
-      throw ValueError(
-          cat("grad: the output depends on a value of ", op_info(node.op).name, " ", node.shape,
-              label_text(node.label).empty() ? "" : " in " + label_text(node.label),
-              " that was already computed, and through nothing else on an input of shape ",
-              input.shape(),
-              ": make the input a variable(), ask for gradients before evaluating, or detach() "
-              "the value if it is a constant"));
+      throw make_error<ValueError>(
+          "grad: the output depends on a value of ", op_info(node.op).name, " ", node.shape,
+          label_text(node.label).empty() ? "" : " in " + label_text(node.label),
+          " that was already computed, and through nothing else on an input of shape ",
+          input.shape(),
+          ": make the input a variable(), ask for gradients before evaluating, or detach() "
+          "the value if it is a constant");
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -32,9 +33,10 @@ WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
   refuse_lfs_pointer(bytes, path);
-  throw FormatError(cat(path,
-                        ": is no file of weights by its first bytes: .safetensors and its index, "
-                        ".pt, .pth, .npz, .npy and .gguf are read"));
+  throw make_error<FormatError>(
+      FileName{path},
+      ": is no file of weights by its first bytes: .safetensors and its index, "
+      ".pt, .pth, .npz, .npy and .gguf are read");
 }
 
 // The length of a safetensors header may begin with the byte of a brace too.
@@ -59,7 +61,8 @@ std::string file_of_weights(const std::string& path) {
     if (is_there(folder + name)) return folder + name;
     all += cat(all.empty() ? "" : ", ", name);
   }
-  throw FormatError(cat(path, ": the folder holds no weights: it has none of ", all));
+  throw make_error<FormatError>(FileName{path}, ": the folder holds no weights: it has none of ",
+                                all);
 }
 
 // One note for each type that was converted, and one for what is not read.
@@ -99,16 +102,17 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
   std::unordered_set<std::string_view> names;
   for (const StoredTensor& tensor : table.tensors) {
     if (!names.insert(tensor.name).second)
-      throw FormatError(cat(name, ": two tensors are named '", tensor.name.substr(0, 120),
-                            "': give them others"));
+      throw make_error<FormatError>(FileName{name}, ": two tensors are named '",
+                                    tensor.name.substr(0, 120), "': give them others");
     if (counted[tensor.value]) continue;
     counted[tensor.value] = true;
     const auto items = static_cast<std::uint64_t>(tensor.shape.numel());
     const std::uint64_t item = item_size(tensor.dtype);
     if (items > (most - total) / item)
-      throw FormatError(cat(name, ": tensor '", tensor.name.substr(0, 120), "' of shape ",
-                            tensor.shape, " and those before it take more than ", most,
-                            " bytes, absurdly much for a file of ", file_bytes));
+      throw make_error<FormatError>(FileName{name}, ": tensor '", tensor.name.substr(0, 120),
+                                    "' of shape ", tensor.shape,
+                                    " and those before it take more than ", most,
+                                    " bytes, absurdly much for a file of ", file_bytes);
     total += items * item;
   }
 }

@@ -10,6 +10,7 @@
 #include <tenon/io.h>
 #include <tenon/shapes_only.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "models/file_head.h"
 #include "models/file_parts.h"
@@ -33,8 +34,9 @@ class FileRefusal : public FormatError {
 };
 
 [[noreturn]] void refuse_at(const std::string& source, int line, const std::string& what) {
-  if (line > 0) throw FileRefusal(cat(source, ", line ", line, ": ", what));
-  throw FileRefusal(cat(source, ": ", what));
+  if (line > 0)
+    throw make_error<FileRefusal>(FileName{source}, ", line ", LineNumber{line}, ": ", what);
+  throw make_error<FileRefusal>(FileName{source}, ": ", what);
 }
 
 class NetworkBuilder {
@@ -96,7 +98,8 @@ class NetworkBuilder {
       what += (where == trail_.rbegin() ? " (in " : ", in ") + *where;
     if (!trail_.empty()) what += ")";
     if (layer.empty()) refuse_at(file_.path, line, what);
-    throw FileRefusal(cat(file_.path, ", line ", line, ", ", layer, ": ", what));
+    throw make_error<FileRefusal>(FileName{file_.path}, ", line ", LineNumber{line}, ", ", layer,
+                                  ": ", what);
   }
 
   // ---- Modules

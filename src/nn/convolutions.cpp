@@ -3,6 +3,7 @@
 #include <tenon/error.h>
 #include <tenon/layers.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "nn/initial.h"
 #include "nn/windows.h"
@@ -34,15 +35,16 @@ const Options& checked(const char* layer, const Options& o) {
 Shape filter_shape(const char* layer, std::int64_t in, std::int64_t out, std::int64_t groups,
                    const Ints& kernel, bool transposed) {
   const auto check = [&](std::int64_t value, const char* what) {
-    if (value < 1) throw ValueError(cat(layer, ": ", what, " is ", value, ", must be at least 1"));
+    if (value < 1)
+      throw make_error<ValueError>(layer, ": ", what, " is ", value, ", must be at least 1");
   };
   check(in, "the number of input channels");
   check(out, "the number of output channels");
   check(groups, "groups");
   check_window(layer, {{"the kernel size", kernel, 1}});
   if (in % groups != 0 || out % groups != 0)
-    throw ValueError(cat(layer, ": ", in, " input and ", out,
-                         " output channels do not divide into ", groups, " groups"));
+    throw make_error<ValueError>(layer, ": ", in, " input and ", out,
+                                 " output channels do not divide into ", groups, " groups");
   Shape shape = transposed ? Shape{in, out / groups} : Shape{out, in / groups};
   for (const std::int64_t size : kernel) shape.push_back(size);
   return shape;

@@ -2,6 +2,7 @@
 #include <tenon/error.h>
 #include <tenon/layers.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn {
@@ -13,13 +14,15 @@ Tensor initial_table(const char* layer, const Shape& shape,
                      const std::optional<std::int64_t>& padding_index, const TableOptions& table) {
   for (const std::int64_t size : shape)
     if (size < 1)
-      throw ValueError(cat(layer, ": the table is ", shape, ", must have a row and a column"));
+      throw make_error<ValueError>(layer, ": the table is ", shape,
+                                   ", must have a row and a column");
   if (padding_index && (*padding_index < -shape[0] || *padding_index >= shape[0]))
-    throw ValueError(
-        cat(layer, ": the padding index ", *padding_index, " is outside ", shape[0], " rows"));
+    throw make_error<ValueError>(layer, ": the padding index ", *padding_index, " is outside ",
+                                 shape[0], " rows");
   if (table.weight.defined()) {
     if (table.weight.shape() != shape)
-      throw ShapeError(cat(layer, ": the weight is ", table.weight.shape(), ", must be ", shape));
+      throw make_error<ShapeError>(layer, ": the weight is ", table.weight.shape(), ", must be ",
+                                   shape);
     return table.weight;
   }
   Tensor drawn = init::normal(shape, 0, 1, table.generator);

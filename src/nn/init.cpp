@@ -5,6 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn::init {
@@ -27,8 +28,8 @@ double safe_sqrt_ratio(double numerator, double denominator) {
 
 std::pair<std::int64_t, std::int64_t> fans(const Shape& weight) {
   if (weight.rank() < 2)
-    throw ShapeError(
-        cat("init: a weight of shape ", weight, " has no fan-in: it needs at least 2 axes"));
+    throw make_error<ShapeError>("init: a weight of shape ", weight,
+                                 " has no fan-in: it needs at least 2 axes");
   std::int64_t field = 1;
   for (int axis = 2; axis < weight.rank(); ++axis) field *= weight[axis];
   return {weight[1] * field, weight[0] * field};
@@ -39,8 +40,9 @@ double gain(const std::string& nonlinearity, double a) {
   if (nonlinearity == "tanh") return 5.0 / 3.0;
   if (nonlinearity == "relu") return std::sqrt(2.0);
   if (nonlinearity == "leaky_relu") return std::sqrt(2.0 / (1.0 + a * a));
-  throw ValueError(cat("init::gain: '", nonlinearity,
-                       "' is unknown: use linear, conv2d, sigmoid, tanh, relu or leaky_relu"));
+  throw make_error<ValueError>(
+      "init::gain: '", nonlinearity,
+      "' is unknown: use linear, conv2d, sigmoid, tanh, relu or leaky_relu");
 }
 
 Tensor constant(const Shape& shape, double value) { return full(shape, value); }
@@ -115,8 +117,8 @@ Tensor by_name(const std::string& name, const Shape& shape, const OptionalGenera
     names.emplace_back(known);
   }
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("init: '", name, "' is no initialiser",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+  throw make_error<ValueError>("init: '", name, "' is no initialiser",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"));
 }
 
 }  // namespace tenon::nn::init

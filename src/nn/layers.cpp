@@ -5,6 +5,7 @@
 #include <tenon/nn.h>
 #include <tenon/pooling.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "nn/initial.h"
 #include "nn/windows.h"
@@ -15,7 +16,8 @@ namespace {
 std::string text(const char* name, Pair pair) { return cat(name, "=(", pair.h, ", ", pair.w, ")"); }
 
 void check_positive(std::int64_t value, const char* layer, const char* what) {
-  if (value < 1) throw ValueError(cat(layer, ": ", what, " is ", value, ", must be at least 1"));
+  if (value < 1)
+    throw make_error<ValueError>(layer, ": ", what, " is ", value, ", must be at least 1");
 }
 
 }  // namespace
@@ -26,7 +28,8 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options) 
   const Shape shape{out, in};
   if (const Tensor& tied = options.tied_weight; tied.defined()) {
     if (tied.shape() != shape)
-      throw ShapeError(cat("Linear: the tied weight is ", tied.shape(), ", must be ", shape));
+      throw make_error<ShapeError>("Linear: the tied weight is ", tied.shape(), ", must be ",
+                                   shape);
     weight_ = tie("weight", tied);
   } else {
     weight_ = parameter("weight", initial_weight(shape, options.weight_init, options.generator));
@@ -91,7 +94,8 @@ std::string Flatten::describe() const {
 }
 
 Dropout::Dropout(double p, const OptionalGenerator& generator) : p_(p), generator_(generator) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(cat("Dropout: p is ", p, ", must lie in [0, 1]"));
+  if (!(p >= 0 && p <= 1))
+    throw make_error<ValueError>("Dropout: p is ", p, ", must lie in [0, 1]");
 }
 std::string Dropout::describe() const { return cat("Dropout(p=", p_, ")"); }
 
@@ -125,9 +129,9 @@ AnyModule activation(const std::string& name) {
     names.emplace_back(known);
   }
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("'", name, "' is no activation",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       " (relu, tanh, sigmoid, gelu, silu, leaky_relu, elu, ...)"));
+  throw make_error<ValueError>("'", name, "' is no activation",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                               " (relu, tanh, sigmoid, gelu, silu, leaky_relu, elu, ...)");
 }
 
 }  // namespace tenon::nn

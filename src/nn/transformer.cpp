@@ -2,6 +2,7 @@
 #include <tenon/error.h>
 #include <tenon/transformer.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn {
@@ -184,8 +185,8 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                                                         const Tensor& place,
                                                         const AttentionMask& memory_mask) const {
   if (static_cast<std::int64_t>(caches.size()) != layers_.size())
-    throw ValueError(cat("TransformerDecoder: there are ", caches.size(), " caches for ",
-                         layers_.size(), " layers: begin with start()"));
+    throw make_error<ValueError>("TransformerDecoder: there are ", caches.size(), " caches for ",
+                                 layers_.size(), " layers: begin with start()");
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
     DecodedPlace made = (*layers_[k].as<TransformerDecoderLayer>())(

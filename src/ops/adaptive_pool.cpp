@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
@@ -59,20 +60,22 @@ Placed pool_axis(const Placed& x, int axis, std::int64_t out, Reduce reduce) {
 void check_adaptive(const char* op, const Tensor& x, const Ints& output, const char* wanted) {
   require_defined(op, x);
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
+    throw make_error<DTypeError>(where(op), ": the input is ", x.dtype(),
+                                 ", cast it to a float first");
   const int axes = static_cast<int>(output.size()), first = x.rank() - axes;
   if (first != 1 && first != 2)
-    throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", must be ", wanted));
+    throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", must be ", wanted);
   std::string sizes, least;
   for (const std::int64_t size : output) {
     sizes += cat(sizes.empty() ? "" : " x ", size);
     least += least.empty() ? "1" : " x 1";
   }
   if (*std::min_element(output.begin(), output.end()) < 1)
-    throw ValueError(cat(where(op), ": the output is ", sizes, ", must be at least ", least));
+    throw make_error<ValueError>(where(op), ": the output is ", sizes, ", must be at least ",
+                                 least);
   for (int k = first; k < x.rank(); ++k)
     if (x.size(k) < 1)
-      throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", without pixels"));
+      throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", without pixels");
 }
 
 // Pools the last axes of x [.., C, axes…]. The last axis comes first, so that of equal maxima the

@@ -5,7 +5,6 @@
 // al., "FlashAttention", 2022): no scores are stored. Both ops have a decomposition into other ops.
 // The decomposition is used for second derivatives, and runs where no engine supports the ops.
 #include "ops/attention.h"
-#include "base/str.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "base/make_error.h"
 #include "graph/called.h"
 #include "graph/precision.h"
 #include "ops/infer.h"
@@ -32,14 +32,14 @@ constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
 constexpr int kOutputGrad = 5, kGradMask = 6;
 
 [[noreturn]] void refuse(const Tensor& q, const Tensor& k, const Tensor& v, const char* why) {
-  throw ShapeError(cat(where(kName), ": query ", q.shape(), ", key ", k.shape(), " and value ",
-                       v.shape(), " do not fit: ", why));
+  throw make_error<ShapeError>(where(kName), ": query ", q.shape(), ", key ", k.shape(),
+                               " and value ", v.shape(), " do not fit: ", why);
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
-    throw DTypeError(cat(where(kName), ": query is ", q.dtype(), ", key ", k.dtype(), " and value ",
-                         v.dtype(), "; they must be of one floating type"));
+    throw make_error<DTypeError>(where(kName), ": query is ", q.dtype(), ", key ", k.dtype(),
+                                 " and value ", v.dtype(), "; they must be of one floating type");
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
     refuse(q, k, v, "all must be [..., length, size]");
   if (q.size(-1) != k.size(-1)) refuse(q, k, v, "query and key differ in size, the last axis");
@@ -237,8 +237,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   require_defined(kName, query, key, value);
   check(query, key, value);
   if (mask.defined() && mask.dtype() != DType::Bool && !is_floating(mask.dtype()))
-    throw DTypeError(cat(where(kName), ": the mask is ", mask.dtype(),
-                         ", must be bool (true: seen) or floating (added to the scores)"));
+    throw make_error<DTypeError>(where(kName), ": the mask is ", mask.dtype(),
+                                 ", must be bool (true: seen) or floating (added to the scores)");
   const int rank = std::max({query.rank(), key.rank(), value.rank()});
   const Tensor q = with_rank(query, rank);
   Tensor k = with_rank(key, rank), v = with_rank(value, rank);
@@ -291,7 +291,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 namespace {
 
 void require(const Node& node, bool holds, const char* what) {
-  if (!holds) throw ShapeError(cat(where(node), ": ", what));
+  if (!holds) throw make_error<ShapeError>(where(node), ": ", what);
 }
 
 void check_operands(const Node& node, int mask_at) {

@@ -8,7 +8,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -24,7 +24,7 @@ Operands align(const char* op, const Tensor& a, const Tensor& b) {
   require_defined(op, a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op).c_str());
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op));
   return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
 }
 
@@ -41,7 +41,7 @@ Operands align(const char* op, Scalar a, const Tensor& b) {
 
 Tensor refuse_bool(Op op, const char* name, const Operands& p, const char* advice) {
   if (is_bool(p.dtype()))
-    throw DTypeError(cat(where(name), ": does not take bool tensors: ", advice));
+    throw make_error<DTypeError>(where(name), ": does not take bool tensors: ", advice);
   return build(op, {p.a, p.b});
 }
 
@@ -153,8 +153,8 @@ Tensor pow(const Tensor& a, Scalar b) {
   require_defined("pow", a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   if (!is_floating(dtype) && b.real() < 0)
-    throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b,
-                         ": cast to a floating type first"));
+    throw make_error<ValueError>(where("pow"), ": ", dtype, " to the negative power ", b,
+                                 ": cast to a floating type first");
   Tensor x = cast(a, dtype);
   const double power = b.real();
   if (power == 1 && !is_bool(a.dtype())) return x;
@@ -177,8 +177,8 @@ Tensor logaddexp(const Tensor& left, const Tensor& right) {
 Tensor isclose(const Tensor& left, const Tensor& right, double rtol, double atol, bool equal_nan) {
   const Called called("isclose");
   if (!(rtol >= 0 && atol >= 0))
-    throw ValueError(cat(where("isclose"), ": the tolerances are ", rtol, " and ", atol,
-                         "; they must not be negative"));
+    throw make_error<ValueError>(where("isclose"), ": the tolerances are ", rtol, " and ", atol,
+                                 "; they must not be negative");
   const auto number = [](const Tensor& x) {
     return is_floating(x.dtype()) ? x : cast(x, DType::Float64);
   };
@@ -199,11 +199,11 @@ bool equal(const Tensor& a, const Tensor& b) {
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   require_defined("where", condition, a, b);
   if (!is_bool(condition.dtype()))
-    throw DTypeError(cat(where("where"), ": the condition is ", condition.dtype(),
-                         ", not bool: compare it, as in ne(x, 0)"));
+    throw make_error<DTypeError>(where("where"), ": the condition is ", condition.dtype(),
+                                 ", not bool: compare it, as in ne(x, 0)");
   const Operands p = align("where", a, b);
   if (condition.shape() == p.a.shape()) return build(Op::Where, {condition, p.a, p.b});
-  const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where").c_str());
+  const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where"));
   return build(Op::Where, {broadcast_to(condition, shape), broadcast_to(p.a, shape),
                            broadcast_to(p.b, shape)});
 }
@@ -225,7 +225,8 @@ Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
 Inferred infer_arithmetic(const Node& node) {
   require_same_dtype(node);
   require_same_shape(node);
-  if (is_bool(node.input(0)->dtype)) throw DTypeError(cat(where(node), ": does not take bool"));
+  if (is_bool(node.input(0)->dtype))
+    throw make_error<DTypeError>(where(node), ": does not take bool");
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 
@@ -244,7 +245,7 @@ Inferred infer_logical(const Node& node) {
   require_same_dtype(node);
   require_same_shape(node);
   if (!is_bool(node.input(0)->dtype))
-    throw DTypeError(cat(where(node), ": the node takes bool, not ", node.input(0)->dtype));
+    throw make_error<DTypeError>(where(node), ": the node takes bool, not ", node.input(0)->dtype);
   return {DType::Bool, node.input(0)->shape};
 }
 
@@ -252,9 +253,10 @@ Inferred infer_where(const Node& node) {
   require_same_shape(node);
   const DType a = node.input(1)->dtype, b = node.input(2)->dtype;
   if (!is_bool(node.input(0)->dtype))
-    throw DTypeError(cat(where(node), ": the condition is ", node.input(0)->dtype, ", not bool"));
+    throw make_error<DTypeError>(where(node), ": the condition is ", node.input(0)->dtype,
+                                 ", not bool");
   if (a != b)
-    throw DTypeError(cat(where(node), ": choices of ", a, " and ", b, "; cast one of them"));
+    throw make_error<DTypeError>(where(node), ": choices of ", a, " and ", b, "; cast one of them");
   return {a, node.input(0)->shape};
 }
 

@@ -9,7 +9,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -33,18 +33,19 @@ bool stand_apart(const char* name, std::span<const Device> devices) {
                  ? 1
                  : 0;
   if (equal != 0 && equal + 1 != devices.size())
-    throw DeviceError(cat(where(name), ": ", devices.size(), " members on ", devices.size() - equal,
-                          " devices: give each a device of its own, or all the same"));
+    throw make_error<DeviceError>(where(name), ": ", devices.size(), " members on ",
+                                  devices.size() - equal,
+                                  " devices: give each a device of its own, or all the same");
   return equal == 0;
 }
 
 std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> parts) {
-  if (parts.empty()) throw ValueError(cat(where(name), ": a group has one member or more"));
+  if (parts.empty()) throw make_error<ValueError>(where(name), ": a group has one member or more");
   std::vector<Device> devices;
   devices.reserve(parts.size());
   for (std::size_t k = 0; k < parts.size(); ++k) {
     if (!parts[k].defined())
-      throw ValueError(cat(where(name), ": part ", k, " is an undefined tensor"));
+      throw make_error<ValueError>(where(name), ": part ", k, " is an undefined tensor");
     devices.push_back(parts[k].device());
   }
   return devices;
@@ -77,9 +78,11 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
   const Called called(name);
   const std::vector<Device> devices = devices_of_parts(name, parts);
   if (reduction == Reduction::None)
-    throw ValueError(cat(where(name), ": Reduction::None combines nothing: use Sum or Mean"));
+    throw make_error<ValueError>(where(name),
+                                 ": Reduction::None combines nothing: use Sum or Mean");
   if (reduction == Reduction::Mean && !is_floating(parts[0].dtype()))
-    throw DTypeError(cat(where(name), ": a mean of ", parts[0].dtype(), ": cast it to floating"));
+    throw make_error<DTypeError>(where(name), ": a mean of ", parts[0].dtype(),
+                                 ": cast it to floating");
   const bool apart = stand_apart(name, devices);
   std::vector<Tensor> given;
   for (std::size_t k = 0; k < parts.size(); ++k) given.push_back(placed_on(parts[k], devices[k]));
@@ -108,8 +111,8 @@ std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members) 
   const Device home = devices_of_parts("broadcast", {&x, 1})[0];
   const Tensor given = placed_on(x, home);
   if (std::find(members.begin(), members.end(), home) == members.end())
-    throw DeviceError(cat(where("broadcast"), ": the tensor lives on ", home.str(),
-                          ", which is no member of the group"));
+    throw make_error<DeviceError>(where("broadcast"), ": the tensor lives on ", home.str(),
+                                  ", which is no member of the group");
   const bool apart = stand_apart("broadcast", members);
   const bool one_backend = std::all_of(members.begin(), members.end(), [&](Device device) {
     return device.kind == home.kind && device.index < kMaskBits;
@@ -158,16 +161,16 @@ Inferred infer_collective_result(const Node& node, std::int64_t) {
   const Node& part = *node.input(0);
   const CollectiveKind kind = attrs_of(node).kind;
   if (sums(kind) && is_bool(part.dtype))
-    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
+    throw make_error<DTypeError>(where(node), ": does not take bool: cast to a number");
   Shape shape = part.shape;
   if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast)
     return {part.dtype, shape};
   if (shape.rank() == 0)
-    throw ShapeError(cat(where(node), ": the parts are scalars, which have no first axis"));
+    throw make_error<ShapeError>(where(node), ": the parts are scalars, which have no first axis");
   const std::int64_t count = node.input_count;
   if (kind == CollectiveKind::ReduceScatter && shape[0] % count != 0)
-    throw ShapeError(cat(where(node), ": ", count, " members cannot share the first axis of ",
-                         shape, " evenly"));
+    throw make_error<ShapeError>(where(node), ": ", count,
+                                 " members cannot share the first axis of ", shape, " evenly");
   shape[0] = kind == CollectiveKind::AllGather ? shape[0] * count : shape[0] / count;
   return {part.dtype, shape};
 }

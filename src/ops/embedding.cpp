@@ -5,7 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/embedding.h"
 #include "ops/index_check.h"
 #include "ops/infer.h"
@@ -37,16 +37,16 @@ Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
 // Rows by index.
 Tensor rows_at(const Tensor& index, const Tensor& weight) {
   if (weight.rank() != 2)
-    throw ShapeError(
-        cat(where("embedding"), ": weight must be [entries, features], not ", weight.shape()));
+    throw make_error<ShapeError>(where("embedding"), ": weight must be [entries, features], not ",
+                                 weight.shape());
   Ints sizes = to_ints(index.shape());
   sizes.push_back(weight.size(1));
   return reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
 }
 
-void check_options(const std::string& at, const EmbeddingOptions& o) {
+void check_options(const OpPlace& at, const EmbeddingOptions& o) {
   if (o.max_norm && !(*o.max_norm > 0))
-    throw ValueError(cat(at, ": max_norm is ", *o.max_norm, ", must be above 0"));
+    throw make_error<ValueError>(at, ": max_norm is ", *o.max_norm, ", must be above 0");
 }
 
 // ---- Bags -------------------------------------------------------------------------------------
@@ -145,23 +145,24 @@ Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts)
   return where(inside, rows, 0) * where(inside, factor, 0);
 }
 
-void check_bags(const std::string& at, const Tensor& index, const Tensor& offsets,
+void check_bags(const OpPlace& at, const Tensor& index, const Tensor& offsets,
                 const EmbeddingBagOptions& o, const Tensor& per_sample_weights) {
   const int rank = offsets.defined() ? 1 : 2;
   if (index.rank() != rank)
-    throw ShapeError(cat(
+    throw make_error<ShapeError>(
         at, ": the index is ", index.shape(), ", must be ",
-        rank == 1 ? "a vector, as there are offsets" : "[bags, length], or a vector with offsets"));
+        rank == 1 ? "a vector, as there are offsets" : "[bags, length], or a vector with offsets");
   if (offsets.defined() && (offsets.rank() != 1 || !is_integral(offsets.dtype())))
-    throw ShapeError(cat(at, ": the offsets are ", offsets.shape(), " of ", offsets.dtype(),
-                         ", must be a vector of int64 or int32"));
+    throw make_error<ShapeError>(at, ": the offsets are ", offsets.shape(), " of ", offsets.dtype(),
+                                 ", must be a vector of int64 or int32");
   if (o.include_last_offset && (!offsets.defined() || offsets.size(0) == 0))
-    throw ValueError(cat(at, ": include_last_offset needs an offset at least"));
+    throw make_error<ValueError>(at, ": include_last_offset needs an offset at least");
   if (!per_sample_weights.defined()) return;
-  if (o.mode != BagMode::Sum) throw ValueError(cat(at, ": per_sample_weights are for sums alone"));
+  if (o.mode != BagMode::Sum)
+    throw make_error<ValueError>(at, ": per_sample_weights are for sums alone");
   if (per_sample_weights.shape() != index.shape())
-    throw ShapeError(cat(at, ": per_sample_weights are ", per_sample_weights.shape(), ", must be ",
-                         index.shape(), " as the index"));
+    throw make_error<ShapeError>(at, ": per_sample_weights are ", per_sample_weights.shape(),
+                                 ", must be ", index.shape(), " as the index");
 }
 
 }  // namespace

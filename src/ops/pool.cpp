@@ -10,7 +10,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 #include "ops/rules.h"
@@ -64,7 +64,8 @@ bool keeps_depth(const Pool3dOptions& o) {
 void require_pool_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
   require_defined(op, x);
   if (x.rank() != rank)
-    throw ShapeError(cat(where(op), ": input must be ", wanted, " or without N, not ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": input must be ", wanted, " or without N, not ",
+                                 x.shape());
 }
 
 std::int64_t lowest_whole(DType dtype) {
@@ -85,19 +86,19 @@ namespace {
 std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
                          std::int64_t stride, std::int64_t pad, std::int64_t dil, bool ceil_mode) {
   if (kernel < 1 || stride < 1 || dil < 1)
-    throw ValueError(cat(where(node), ": kernel, stride and dilation start at 1"));
+    throw make_error<ValueError>(where(node), ": kernel, stride and dilation start at 1");
   if (pad < 0 || pad > kernel / 2)
-    throw ValueError(cat(where(node), ": padding ", pad, " for a kernel of ", kernel,
-                         "; it lies between 0 and half the kernel"));
+    throw make_error<ValueError>(where(node), ": padding ", pad, " for a kernel of ", kernel,
+                                 "; it lies between 0 and half the kernel");
   if (std::max(kernel, stride) > kLargestSize || dil > kLargestSize / kernel)
-    throw ShapeError(cat(where(node), ": kernel ", kernel, ", stride ", stride, " or dilation ",
-                         dil, " is too large to count pixels with"));
+    throw make_error<ShapeError>(where(node), ": kernel ", kernel, ", stride ", stride,
+                                 " or dilation ", dil, " is too large to count pixels with");
   const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
   // With ceil_mode the last window may extend past the end by less than a stride.
   if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))
-    throw ShapeError(cat(where(node), ": the window covers ", span,
-                         " pixels, the padded input has ", in + 2 * pad,
-                         ": use a larger input or a smaller kernel"));
+    throw make_error<ShapeError>(where(node), ": the window covers ", span,
+                                 " pixels, the padded input has ", in + 2 * pad,
+                                 ": use a larger input or a smaller kernel");
   std::int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad)
     --out;  // a window must start inside the input or its left padding
@@ -107,7 +108,7 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
 Shape pooled_shape(const Node& node, const Shape& x) {
   const auto& p = node.attrs.as<PoolAttrs>();
   if (x.rank() != 4)
-    throw ShapeError(cat(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x));
+    throw make_error<ShapeError>(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x);
   const bool ceil_mode = p.ceil_mode != 0;
   return {x[0], x[1], pooled_size(node, x[2], p.kernel_h, p.stride_h, p.pad_h, p.dil_h, ceil_mode),
           pooled_size(node, x[3], p.kernel_w, p.stride_w, p.pad_w, p.dil_w, ceil_mode)};
@@ -115,7 +116,7 @@ Shape pooled_shape(const Node& node, const Shape& x) {
 
 void require_shape(const Node& node, const char* what, const Shape& got, const Shape& wanted) {
   if (got != wanted)
-    throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
+    throw make_error<ShapeError>(where(node), ": ", what, " is ", got, "; it must be ", wanted);
 }
 
 // Integer maxima over windows along one axis, computed from as many slices as the window has
@@ -170,7 +171,7 @@ Tensor mean_of_whole_windows(const Tensor& x, PoolAttrs p) {
 }
 
 void require_no_dilation(const char* op, bool dilated) {
-  if (dilated) throw ValueError(cat(where(op), ": has no dilation"));
+  if (dilated) throw make_error<ValueError>(where(op), ": has no dilation");
 }
 
 // `average` of x, or of its 16-bit values in float32. With a divisor, the mean over `window`

@@ -9,7 +9,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 
@@ -80,18 +80,20 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
     const auto a = static_cast<std::size_t>(k);
     if (stride[a] == 0) stride[a] = kernel[a];
     if (kernel[a] < 1 || stride[a] < 1 || padding[a] < 0)
-      throw ValueError(cat(where(op), ": kernel and stride start at 1, padding at 0"));
+      throw make_error<ValueError>(where(op), ": kernel and stride start at 1, padding at 0");
     const std::int64_t reached = std::max<std::int64_t>(x.size(x.rank() - axes + k), 1);
     if (std::max({kernel[a], stride[a], padding[a]}) > kLargestSize ||
         reached > kLargestSize / stride[a])
-      throw ShapeError(cat(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
-                           " or padding ", padding[a], " is too large to count pixels with"));
+      throw make_error<ShapeError>(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
+                                   " or padding ", padding[a],
+                                   " is too large to count pixels with");
     const std::int64_t least =
         (x.size(x.rank() - axes + k) - 1) * stride[a] - 2 * padding[a] + kernel[a];
     sizes.push_back(wanted.empty() ? least : wanted[a]);
     if (sizes[a] <= least - stride[a] || sizes[a] >= least + stride[a] || sizes[a] < 0)
-      throw ValueError(cat(where(op), ": the output has ", sizes[a], " places along axis ", k,
-                           ", must lie between ", least - stride[a], " and ", least + stride[a]));
+      throw make_error<ValueError>(where(op), ": the output has ", sizes[a], " places along axis ",
+                                   k, ", must lie between ", least - stride[a], " and ",
+                                   least + stride[a]);
   }
   return sizes;
 }
@@ -99,8 +101,8 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
 // Writes x [.., C, axes…] at the indices of a plane of `sizes`, zeros elsewhere.
 Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const Ints& sizes) {
   if (indices.shape() != x.shape())
-    throw ShapeError(cat(where(op), ": the indices are ", indices.shape(), ", must be ", x.shape(),
-                         " as the input"));
+    throw make_error<ShapeError>(where(op), ": the indices are ", indices.shape(), ", must be ",
+                                 x.shape(), " as the input");
   const auto axes = static_cast<int>(sizes.size());
   std::int64_t planes = 1, plane = 1;
   for (int axis = 0; axis < x.rank() - axes; ++axis) planes *= x.size(axis);
@@ -115,14 +117,14 @@ Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const In
 
 void require_planes(const char* op, const Tensor& x, int axes, const char* wanted) {
   if (x.rank() != axes + 1 && x.rank() != axes + 2)
-    throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", must be ", wanted));
+    throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", must be ", wanted);
 }
 
 }  // namespace
 
 Placed numbered(const char* op, const Tensor& x, int axes) {
   if (is_bool(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is bool, cast it to a number first"));
+    throw make_error<DTypeError>(where(op), ": the input is bool, cast it to a number first");
   if (holds_whole(x)) return {x, numbers_of(x, axes, DType::Int64)};
   std::int64_t count = 1;
   for (int axis = x.rank() - axes; axis < x.rank(); ++axis) count *= x.size(axis);

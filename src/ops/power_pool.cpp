@@ -3,7 +3,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 
@@ -16,9 +16,11 @@ Tensor power_pool(const char* op, const Tensor& x, int axes, double p, double wi
                   const Average& average, const Maxima& maxima) {
   require_defined(op, x);
   if (p == 0 || std::isnan(p))
-    throw ValueError(cat(where(op), ": the power is ", p, ", must be another number than 0"));
+    throw make_error<ValueError>(where(op), ": the power is ", p,
+                                 ", must be another number than 0");
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
+    throw make_error<DTypeError>(where(op), ": the input is ", x.dtype(),
+                                 ", cast it to a float first");
   if (x.rank() == axes + 1)
     return squeeze(power_pool(op, unsqueeze(x, 0), axes, p, window, average, maxima), 0);
   if (p == HUGE_VAL) return maxima(abs(x));

@@ -15,7 +15,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -32,12 +32,13 @@ Tensor draw(RandomKind kind, const Shape& shape, const OptionalGenerator& genera
 
 void require_floating_result(const char* op, DType dtype) {
   if (!is_floating(dtype))
-    throw DTypeError(cat(where(op), ": gives floating numbers, not ", dtype, ": use randint"));
+    throw make_error<DTypeError>(where(op), ": gives floating numbers, not ", dtype,
+                                 ": use randint");
 }
 
 void require_probability(const char* op, double p) {
   if (!(p >= 0 && p <= 1))
-    throw ValueError(cat(where(op), ": the probability ", p, " is outside [0, 1]"));
+    throw make_error<ValueError>(where(op), ": the probability ", p, " is outside [0, 1]");
 }
 
 }  // namespace
@@ -45,13 +46,13 @@ void require_probability(const char* op, double p) {
 Inferred infer_random(const Node& node) {
   const Node& state = *node.input(0);
   if (state.dtype != DType::Int64 || state.shape != Shape{2})
-    throw ShapeError(cat(where(node), ": the state is int64[2] (seed, counter), not ", state.dtype,
-                         state.shape));
+    throw make_error<ShapeError>(where(node), ": the state is int64[2] (seed, counter), not ",
+                                 state.dtype, state.shape);
   const bool bits = node.attrs.as<RandomAttrs>().kind == RandomKind::Bits;
   if (node.dtype != (bits ? DType::Int64 : DType::Float32))
-    throw DTypeError(cat(where(node),
-                         ": numbers are made as float32, bits as int64; cast the result to ",
-                         node.dtype));
+    throw make_error<DTypeError>(
+        where(node), ": numbers are made as float32, bits as int64; cast the result to ",
+        node.dtype);
   return {node.dtype, node.shape};
 }
 
@@ -73,12 +74,12 @@ Tensor randn(const Shape& shape, DType dtype, const OptionalGenerator& generator
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
                const OptionalGenerator& generator) {
   if (high <= low)
-    throw ValueError(cat(where("randint"), ": the range [", low, ", ", high, ") is empty"));
+    throw make_error<ValueError>(where("randint"), ": the range [", low, ", ", high, ") is empty");
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   // The product of a 32-bit word and the range stays within int64; its bias is below range / 2^32.
   if (range > (std::uint64_t{1} << 31))
-    throw ValueError(
-        cat(where("randint"), ": the range [", low, ", ", high, ") has more than 2^31 numbers"));
+    throw make_error<ValueError>(where("randint"), ": the range [", low, ", ", high,
+                                 ") has more than 2^31 numbers");
   const Tensor product =
       draw(RandomKind::Bits, shape, generator) * static_cast<std::int64_t>(range);
   const Tensor picked = build(Op::Div, {product, constant(shape, 0x1p32, DType::Int64)});
@@ -94,7 +95,7 @@ Tensor dropout(const Tensor& x, double p, bool training, const OptionalGenerator
   require_defined("dropout", x);
   require_probability("dropout", p);
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where("dropout"), ": takes a floating tensor, not ", x.dtype()));
+    throw make_error<DTypeError>(where("dropout"), ": takes a floating tensor, not ", x.dtype());
   if (!training || p == 0) return x;
   if (p == 1) return where(zeros(x.shape(), DType::Bool), x, 0.0);
   const Tensor keep = ge(draw(RandomKind::Uniform, x.shape(), generator), p);

@@ -3,8 +3,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/make_error.h"
 #include "base/option_ranges.h"
-#include "base/str.h"
 
 namespace tenon::optim {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 void require_gradients(const char* name, const std::vector<Tensor>& grads) {
   for (std::size_t k = 0; k < grads.size(); ++k)
     if (!grads[k].defined())
-      throw ValueError(cat(name, ": gradient ", k, " has no value: it was never assigned"));
+      throw make_error<ValueError>(name, ": gradient ", k, " has no value: it was never assigned");
 }
 
 // In which the common norm has the digits of all gradients.
@@ -31,7 +31,7 @@ constexpr OptionRange<Clip> kClipRanges[] = {
 
 ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
   if (!(max_norm > 0))
-    throw ValueError(cat("clip_grad_norm: the norm is ", max_norm, ", must be above 0"));
+    throw make_error<ValueError>("clip_grad_norm: the norm is ", max_norm, ", must be above 0");
   if (grads.empty()) throw ValueError("clip_grad_norm: there are no gradients");
   require_gradients("clip_grad_norm", grads);
   Scope scope("clip_grad_norm");
@@ -52,7 +52,7 @@ ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
 
 std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit) {
   if (!(limit > 0))
-    throw ValueError(cat("clip_grad_value: the limit is ", limit, ", must be above 0"));
+    throw make_error<ValueError>("clip_grad_value: the limit is ", limit, ", must be above 0");
   require_gradients("clip_grad_value", grads);
   Scope scope("clip_grad_value");
   std::vector<Tensor> out;

@@ -9,6 +9,7 @@
 
 #include "base/background.h"
 #include "base/log.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/safetensors.h"
 #include "train/data_digest.h"
@@ -76,9 +77,10 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
 void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
-      throw IoError(cat(folder_->path(),
-                        " has lost its checkpoints, so training would start over and overwrite ",
-                        name, ": start a new run in another folder"));
+      throw make_error<IoError>(
+          FileName{folder_->path()},
+          " has lost its checkpoints, so training would start over and overwrite ", name,
+          ": start a new run in another folder");
 }
 
 // With drop_last changed an epoch has a step more or less: from the one under way on, whose batches

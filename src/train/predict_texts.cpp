@@ -15,6 +15,7 @@
 #include <tenon/train.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/line_reader.h"
 #include "data/row_options.h"
@@ -74,9 +75,10 @@ Columns named_columns(const data::LineReader& lines) {
   }
   if (out.texts.empty()) out.texts = others;
   if (out.texts.empty() || out.texts.size() > 2)
-    throw FormatError(cat(lines.file(), ": has ", out.texts.size(),
-                          " columns of text where 1 or 2 are needed: call them text, or sentence1 "
-                          "and sentence2"));
+    throw make_error<FormatError>(
+        FileName{lines.file()}, ": has ", out.texts.size(),
+        " columns of text where 1 or 2 are needed: call them text, or sentence1 "
+        "and sentence2");
   return out;
 }
 

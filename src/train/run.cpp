@@ -14,6 +14,7 @@
 
 #include <tenon/shapes_only.h>
 #include "base/background.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/image_spec.h"
 #include "data/span_dataset.h"
@@ -246,14 +247,16 @@ bool is_folder(const std::string& path) {
 
 Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
-  if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
+  if (!is_folder(dir)) throw make_error<IoError>(FileName{dir}, ": there is no such run folder");
   if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
-    throw IoError(cat(dir, " holds ", folds,
-                      " folds, and each fold is a run: give one of them, as in ", dir, "/fold-1"));
+    throw make_error<IoError>(FileName{dir}, " holds ", folds,
+                              " folds, and each fold is a run: give one of them, as in ", dir,
+                              "/fold-1");
   if (!has_file(file))
-    throw IoError(cat(dir,
-                      " holds no run: settings.toml is missing, which a run writes after its first "
-                      "checkpoint. If the run was stopped earlier, start it again"));
+    throw make_error<IoError>(
+        FileName{dir},
+        " holds no run: settings.toml is missing, which a run writes after its first "
+        "checkpoint. If the run was stopped earlier, start it again");
   return Settings::of_run(dir);
 }
 
@@ -281,8 +284,8 @@ Weights weights_of_run(const std::string& dir) {
     }
   std::optional<Checkpoint> checkpoint = load_latest_checkpoint(dir);
   if (!checkpoint)
-    throw IoError(
-        cat(dir, " holds no weights yet: wait for the first checkpoint, or resume the run"));
+    throw make_error<IoError>(
+        FileName{dir}, " holds no weights yet: wait for the first checkpoint, or resume the run");
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
@@ -392,9 +395,9 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Settings settings = settings_of_run(dir);
   if (!has_checkpoint(dir))
-    throw IoError(cat(
-        dir,
-        " has lost its checkpoints, so it cannot be resumed: start a new run in another folder"));
+    throw make_error<IoError>(
+        FileName{dir},
+        " has lost its checkpoints, so it cannot be resumed: start a new run in another folder");
   const std::vector<std::string> told = changes_by_hand(settings, dir);
   for (const auto& callback : options.callbacks)
     for (const std::string& note : told) callback->on_note(note);

@@ -11,6 +11,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "device/parse.h"
 #include "io/numbers.h"
@@ -398,7 +399,8 @@ void check_recipe(const Settings& settings) {
       scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
       if (entry.key == "normalize") channel_scale(scratch);  // has as many channels as the network
     } catch (const ValueError& error) {
-      throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
+      throw make_error<FormatError>(FileName{settings.model}, ", line ",
+                                    LineNumber{entry.value.line}, ": ", error.what());
     }
 }
 
@@ -558,8 +560,8 @@ Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::st
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))
-      throw FormatError(cat(file, " lacks '", key,
-                            "', which every run writes: the file is damaged or truncated"));
+      throw make_error<FormatError>(FileName{file}, " lacks '", key,
+                                    "', which every run writes: the file is damaged or truncated");
   return out;
 }
 
