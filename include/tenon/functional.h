@@ -78,8 +78,7 @@ TENON_API Tensor repeat(const Tensor& x, const Ints& counts);
 TENON_API Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis);
 /// Coordinate grids of vectors: result k has the values of vector k along axis k. `columns_first`
 /// exchanges the first two axes (PyTorch's `indexing="xy"`).
-TENON_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors,
-                                       bool columns_first = false);
+TENON_API std::vector<Tensor> meshgrid(TensorList vectors, bool columns_first = false);
 /// Lower triangle of the matrices in the last two axes: elements above the diagonal become zero.
 /// `diagonal` k is the k-th above the main diagonal.
 TENON_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);

@@ -363,9 +363,9 @@ TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
 /// Reverses the order along axes.
 TENON_API Tensor flip(const Tensor& x, const Axes& axes);
 /// Concatenates tensors along an existing axis. PyTorch: `torch.cat`.
-TENON_API Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
+TENON_API Tensor concat(TensorList tensors, int axis = 0);
 /// Concatenates tensors of equal shape along a new axis.
-TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
+TENON_API Tensor stack(TensorList tensors, int axis = 0);
 /// `length` elements along an axis from `start`, which may be negative. Throws ValueError if the
 /// range exceeds the axis.
 TENON_API Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length);
@@ -547,15 +547,14 @@ TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Ten
 // through the group. Throws ValueError for no parts or Reduction::None; DeviceError if only some
 // members share a device; ShapeError; DTypeError for sums of bool and means of integers.
 /// The sum or mean of all parts, for every member.
-TENON_API std::vector<Tensor> all_reduce(std::span<const Tensor> parts,
-                                         Reduction reduction = Reduction::Sum);
+TENON_API std::vector<Tensor> all_reduce(TensorList parts, Reduction reduction = Reduction::Sum);
 /// Copies `x`, which is on the device of one member, to all members.
 TENON_API std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members);
 /// All parts concatenated along the first axis, for every member.
-TENON_API std::vector<Tensor> all_gather(std::span<const Tensor> parts);
+TENON_API std::vector<Tensor> all_gather(TensorList parts);
 /// Splits the sum or mean of all parts into equal chunks along the first axis; member k gets chunk
 /// k.
-TENON_API std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts,
+TENON_API std::vector<Tensor> reduce_scatter(TensorList parts,
                                              Reduction reduction = Reduction::Sum);
 
 // ---- Assignments
@@ -570,10 +569,7 @@ assign(const Tensor& target, const Tensor& value);
 /// one graph attach assignments to the same variable, each sees the value that the previous one
 /// assigned. In a module's forward(), update() does this. Throws ValueError if a tensor is not an
 /// assignment.
-/// @{
-TENON_API Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments);
-TENON_API Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments);
-/// @}
+TENON_API Tensor with_updates(const Tensor& value, TensorList assignments);
 /// Detaches assignments: replaces the values by the same values without assignments and returns the
 /// assignments, one for each variable. A training step uses this to guard or to drop updates; an
 /// assignment that is dropped does not happen.

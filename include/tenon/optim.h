@@ -65,7 +65,7 @@ class TENON_API Optimizer {
   ///               can each have a rate. Undefined: the current rates.
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
-  updates(const std::vector<Tensor>& grads, const Tensor& guard = {}, const Tensor& rates = {});
+  updates(TensorList grads, const Tensor& guard = {}, const Tensor& rates = {});
   /// The learning rate of each group when the optimizer's learning rate is `lr`.
   std::vector<double> rates(double lr) const;
   /// The data type of `rates` that loses no digits: Float32, or Float64 if a parameter is Float64.
@@ -96,7 +96,7 @@ class TENON_API Optimizer {
   ///              values to print
   /// @return the loss before the update, a scalar without a graph: keeping the losses of many steps
   ///         keeps one number each
-  Tensor step(const Tensor& loss, const Clip& clip = {}, const std::vector<Tensor>& with = {});
+  Tensor step(const Tensor& loss, const Clip& clip = {}, TensorList with = {});
 
   /// The learning rate from which schedules start.
   double base_lr() const { return base_lr_; }
@@ -304,7 +304,7 @@ class TENON_API Levenberg : public Optimizer {
   /// @param share  the weight of this sample
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
-  curvature_updates(const std::vector<Tensor>& grads, const Tensor& keep, double share) const;
+  curvature_updates(TensorList grads, const Tensor& keep, double share) const;
   std::string describe() const override;
 
  private:
@@ -344,12 +344,12 @@ struct ClippedGrads {
 };
 /// The gradients after both limits of `clip`. Throws ValueError for a limit that is negative or
 /// NaN.
-TENON_API std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip);
+TENON_API std::vector<Tensor> clipped(TensorList grads, const Clip& clip);
 /// Scales all gradients by one factor so that their common Euclidean norm is at most `max_norm`
 /// (PyTorch: torch.nn.utils.clip_grad_norm_).
-TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm);
+TENON_API ClippedGrads clip_grad_norm(TensorList grads, double max_norm);
 /// Clamps every element to [-limit, limit] (PyTorch: torch.nn.utils.clip_grad_value_).
-TENON_API std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit);
+TENON_API std::vector<Tensor> clip_grad_value(TensorList grads, double limit);
 
 // ---- Schedules
 

@@ -120,7 +120,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   return reshape(expand(unsqueeze(x, a + 1), sizes), merged);
 }
 
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, bool columns_first) {
+std::vector<Tensor> meshgrid(TensorList vectors, bool columns_first) {
   const Called called("meshgrid");
   Shape shape;
   for (const Tensor& v : vectors) {

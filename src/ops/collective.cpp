@@ -96,13 +96,13 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
 
 }  // namespace
 
-std::vector<Tensor> all_reduce(std::span<const Tensor> parts, Reduction reduction) {
+std::vector<Tensor> all_reduce(TensorList parts, Reduction reduction) {
   return exchange("all_reduce", CollectiveKind::AllReduce, parts, reduction);
 }
-std::vector<Tensor> all_gather(std::span<const Tensor> parts) {
+std::vector<Tensor> all_gather(TensorList parts) {
   return exchange("all_gather", CollectiveKind::AllGather, parts);
 }
-std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts, Reduction reduction) {
+std::vector<Tensor> reduce_scatter(TensorList parts, Reduction reduction) {
   return exchange("reduce_scatter", CollectiveKind::ReduceScatter, parts, reduction);
 }
 

@@ -36,7 +36,7 @@ Inferred infer_assign(const Node& node) {
 Gradients vjp_assign(const Tensor&, const Tensor& g) { return {Tensor{}, g}; }
 
 // A tick of the assignment clock identifies the assignments of one carrier and orders the carriers.
-Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
+Tensor with_updates(const Tensor& value, TensorList assignments) {
   if (assignments.empty()) return value;
   std::vector<Tensor> inputs{value};
   inputs.insert(inputs.end(), assignments.begin(), assignments.end());
@@ -47,10 +47,6 @@ Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
     a.node()->built_at = made;
   }
   return out;
-}
-
-Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments) {
-  return with_updates(value, std::span<const Tensor>(assignments.begin(), assignments.size()));
 }
 
 Inferred infer_with_updates(const Node& node) {

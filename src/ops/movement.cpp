@@ -57,7 +57,7 @@ Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) 
 
 // ---- Builders ---------------------------------------------------------------------------------
 
-Tensor concat(const std::vector<Tensor>& tensors, int axis) {
+Tensor concat(TensorList tensors, int axis) {
   if (tensors.empty()) throw make_error<ValueError>(where("concat"), ": no tensors given");
   for (const Tensor& t : tensors) require_defined("concat", t);
   const int a = normalize_axis(axis, tensors[0].rank(), where("concat"));
@@ -79,7 +79,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   return level[0];
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+Tensor stack(TensorList tensors, int axis) {
   const Called called("stack");
   if (tensors.empty()) throw make_error<ValueError>(where("stack"), ": no tensors given");
   const int a = normalize_axis(axis, tensors[0].rank() + 1, where("stack"));

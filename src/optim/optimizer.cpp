@@ -100,8 +100,7 @@ const std::vector<Tensor>* Optimizer::add_slot(const std::string& name, double l
   return &slots_.back()->tensors;
 }
 
-std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const Tensor& guard,
-                                       const Tensor& rates) {
+std::vector<Tensor> Optimizer::updates(TensorList grads, const Tensor& guard, const Tensor& rates) {
   if (rates.defined() && (rates.rank() != 1 || rates.size(0) != std::ssize(groups_)))
     throw make_error<ShapeError>("optimizer: the rates are ", rates.shape(), ", must be [",
                                  groups_.size(), "], one a group");
@@ -171,7 +170,7 @@ std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip
   return out;
 }
 
-Tensor Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<Tensor>& with) {
+Tensor Optimizer::step(const Tensor& loss, const Clip& clip, TensorList with) {
   if (!loss.defined())
     throw ValueError("step: the loss is a tensor without a value: it was never assigned");
   if (loss.numel() != 1)

@@ -173,8 +173,8 @@ Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
   curvature_ = add_slot("curvature", 0);
 }
 
-std::vector<Tensor> Levenberg::curvature_updates(const std::vector<Tensor>& grads,
-                                                 const Tensor& keep, double share) const {
+std::vector<Tensor> Levenberg::curvature_updates(TensorList grads, const Tensor& keep,
+                                                 double share) const {
   if (grads.size() != parameters().size())
     throw make_error<ValueError>("levenberg: ", grads.size(), " gradients for ",
                                  parameters().size(), " parameters");

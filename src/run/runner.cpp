@@ -383,7 +383,7 @@ const Node* lone_number(const Node& node) {
 
 }  // namespace
 
-void compute(std::span<const Tensor> tensors) {
+void compute(TensorList tensors) {
   // Numbers without a device are evaluated separately if other roots have a device.
   std::vector<Tensor> roots, numbers;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -415,10 +415,6 @@ void compute(std::span<const Tensor> tensors) {
     const Device device = number.device();
     eval_on({&device, 1}, {number}, numbered_order({&number, 1}));
   }
-}
-
-void compute(std::initializer_list<Tensor> tensors) {
-  compute(std::span<const Tensor>(tensors.begin(), tensors.size()));
 }
 
 }  // namespace tenon

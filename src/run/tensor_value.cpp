@@ -96,7 +96,7 @@ const void* host_copy(Node& node) {
 
 const Tensor& Tensor::compute() const {
   require_value("compute", *this);
-  if (!node_->realised()) tenon::compute(std::span<const Tensor>(this, 1));
+  if (!node_->realised()) tenon::compute({this, 1});
   return *this;
 }
 
