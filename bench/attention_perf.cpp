@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   for (int k = 3; k + 3 < argc; k += 4)
     shapes.push_back({std::stoll(argv[k]), std::stoll(argv[k + 1]), std::stoll(argv[k + 2]),
                       std::stoll(argv[k + 3])});
-  if (shapes.empty()) shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
+  if (shapes.empty())
+    shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
   AttentionOptions causal;
   causal.causal = true;
   const auto forward = compile([&](const Tensors& x) {
@@ -63,7 +64,7 @@ int main(int argc, char** argv) {
   for (const auto& [batch, heads, length, size] : shapes) {
     Tensors in;
     for (int k = 0; k < 4; ++k)
-      in.push_back(transpose(cast(randn({batch, length, heads, size}), dtype).eval(), 1, 2));
+      in.push_back(transpose(cast(randn({batch, length, heads, size}), dtype).compute(), 1, 2));
     const Times one = timed(forward, in), two = timed(both, in);
     std::printf("[%lld, %lld, %lld, %lld] %s: forward %.3f (%.3f), with gradients %.3f (%.3f)\n",
                 static_cast<long long>(batch), static_cast<long long>(heads),

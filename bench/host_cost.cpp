@@ -4,7 +4,7 @@
 // build/bin/bench_host_cost, of './dev build all'. Arguments: layers (default 800), steps (default
 // 30). Layers have 4 units and one sample, so there is little arithmetic; one thread. Rows:
 // milliseconds of processor time of the fastest step, so that other load has little influence.
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   }
   const nn::AnyModule net = nn::Sequential(modules);
   optim::Sgd sgd(net, {.lr = 1e-3, .momentum = 0.9});
-  const Tensor x = rand({1, 4}).eval();
+  const Tensor x = rand({1, 4}).compute();
   const auto loss = [&] { return mean(square(net(x))); };
   const auto gradients = [&] { return grad(loss(), sgd.parameters()); };
   const CompiledFunction step = compile([&](const std::vector<Tensor>&) {

@@ -27,7 +27,7 @@ double now() {
 int rounds = 30;
 
 void time_of(const char* name, const std::function<Tensor(const Tensors&)>& body, Tensors inputs) {
-  for (Tensor& x : inputs) x = x.eval();
+  for (Tensor& x : inputs) x = x.compute();
   const CompiledFunction f = compile([&](const Tensors& in) { return Tensors{body(in)}; });
   double best = 1e30;
   for (int k = 0; k < rounds + 3; ++k) {
@@ -47,31 +47,66 @@ void rearrangements(const Tensor& table, const Tensor& places, const Tensor& som
   const auto one = [](const char* name, Tensor (*body)(const Tensor&), const Tensor& x) {
     time_of(name, [body](const Tensors& in) { return body(in[0]); }, {x});
   };
-  one("flip axis 0 [1000,1000]", [](const Tensor& x) { return flip(x, {0}); }, table);
-  one("flip axis 1 [1000,1000]", [](const Tensor& x) { return flip(x, {1}); }, table);
-  one("roll both [1000,1000]", [](const Tensor& x) { return roll(x, {5, 7}, {0, 1}); }, table);
-  one("repeat [1000,1000] of [1000,500]", [](const Tensor& x) { return repeat(x, {1, 2}); },
+  one(
+      "flip axis 0 [1000,1000]", [](const Tensor& x) { return flip(x, {0}); }, table);
+  one(
+      "flip axis 1 [1000,1000]", [](const Tensor& x) { return flip(x, {1}); }, table);
+  one(
+      "roll both [1000,1000]",
+      [](const Tensor& x) {
+        return roll(x, {5, 7}, {0, 1});
+      },
+      table);
+  one(
+      "repeat [1000,1000] of [1000,500]",
+      [](const Tensor& x) {
+        return repeat(x, {1, 2});
+      },
       halves);
-  one("repeat_interleave axis 1 [1000,1000]",
+  one(
+      "repeat_interleave axis 1 [1000,1000]",
       [](const Tensor& x) { return repeat_interleave(x, 2, 1); }, halves);
-  one("pad [1000,1000] by 3", [](const Tensor& x) { return pad(x, {3, 3, 3, 3}); }, table);
-  one("transposed copy [1000,1000]", [](const Tensor& x) { return transpose(x, 0, 1); }, table);
-  one("permuted copy [100,100,100]", [](const Tensor& x) { return permute(x, {2, 0, 1}); },
+  one(
+      "pad [1000,1000] by 3",
+      [](const Tensor& x) {
+        return pad(x, {3, 3, 3, 3});
+      },
+      table);
+  one(
+      "transposed copy [1000,1000]", [](const Tensor& x) { return transpose(x, 0, 1); }, table);
+  one(
+      "permuted copy [100,100,100]",
+      [](const Tensor& x) {
+        return permute(x, {2, 0, 1});
+      },
       reshape(table, {100, 100, 100}));
-  one("tril [1000,1000]", [](const Tensor& x) { return tril(x); }, table);
-  one("cumsum axis 0 [1000,1000]", [](const Tensor& x) { return cumsum(x, 0); }, table);
-  one("cumsum axis 1 [1000,1000]", [](const Tensor& x) { return cumsum(x, 1); }, table);
-  one("cumprod axis 1 [1000,1000]", [](const Tensor& x) { return cumprod(x, 1); }, table);
-  one("sort axis 0 [1000,1000]", [](const Tensor& x) { return sort(x, 0).values; }, table);
-  one("argsort of 1,000,000", [](const Tensor& x) { return argsort(x, 0); }, flat);
-  one("topk 5 of axis 0 [1000,1000]", [](const Tensor& x) { return topk(x, 5, 0).values; }, table);
-  one("topk 100 of 1,000,000", [](const Tensor& x) { return topk(x, 100, 0).values; }, flat);
-  one("one_hot [1000] of 1,000", [](const Tensor& x) { return one_hot(x, 1000); },
+  one(
+      "tril [1000,1000]", [](const Tensor& x) { return tril(x); }, table);
+  one(
+      "cumsum axis 0 [1000,1000]", [](const Tensor& x) { return cumsum(x, 0); }, table);
+  one(
+      "cumsum axis 1 [1000,1000]", [](const Tensor& x) { return cumsum(x, 1); }, table);
+  one(
+      "cumprod axis 1 [1000,1000]", [](const Tensor& x) { return cumprod(x, 1); }, table);
+  one(
+      "sort axis 0 [1000,1000]", [](const Tensor& x) { return sort(x, 0).values; }, table);
+  one(
+      "argsort of 1,000,000", [](const Tensor& x) { return argsort(x, 0); }, flat);
+  one(
+      "topk 5 of axis 0 [1000,1000]", [](const Tensor& x) { return topk(x, 5, 0).values; }, table);
+  one(
+      "topk 100 of 1,000,000", [](const Tensor& x) { return topk(x, 100, 0).values; }, flat);
+  one(
+      "one_hot [1000] of 1,000", [](const Tensor& x) { return one_hot(x, 1000); },
       randint(0, 1000, {1000}, DType::Int64));
-  one("sum axis 0 [1000,1000]", [](const Tensor& x) { return sum(x, {0}); }, table);
-  one("amax axis 0 [1000,1000]", [](const Tensor& x) { return amax(x, {0}); }, table);
-  one("var axis 0 [1000,1000]", [](const Tensor& x) { return var(x, {0}); }, table);
-  one("logsumexp axis 0 [1000,1000]", [](const Tensor& x) { return logsumexp(x, {0}); }, table);
+  one(
+      "sum axis 0 [1000,1000]", [](const Tensor& x) { return sum(x, {0}); }, table);
+  one(
+      "amax axis 0 [1000,1000]", [](const Tensor& x) { return amax(x, {0}); }, table);
+  one(
+      "var axis 0 [1000,1000]", [](const Tensor& x) { return var(x, {0}); }, table);
+  one(
+      "logsumexp axis 0 [1000,1000]", [](const Tensor& x) { return logsumexp(x, {0}); }, table);
   time_of("concat axis 1 [1000,1000]",
           [](const Tensors& in) {
             return concat({in[0], in[0]}, 1);
@@ -91,25 +126,25 @@ void rearrangements(const Tensor& table, const Tensor& places, const Tensor& som
   time_of("index_put of 1,000,000 places",
           [](const Tensors& in) { return in[0].index_put({in[1]}, in[2]); }, {flat, order, flat});
   time_of("index_put columns [1000,500]",
-          [](const Tensors& in) { return in[0].index_put({Slice(), in[1]}, in[2]); },
+          [](const Tensors& in) {
+            return in[0].index_put({Slice(), in[1]}, in[2]);
+          },
           {table, some, halves});
   time_of("gradient of gather axis 1 [1000,1000]",
           [](const Tensors& in) { return grad(sum(gather(in[0], 1, in[1]) * in[0]), in[0]); },
           {table, places});
   time_of("gradient of index_select columns [1000,500]",
-          [](const Tensors& in) {
-            return grad(sum(square(index_select(in[0], 1, in[1]))), in[0]);
-          },
+          [](const Tensors& in) { return grad(sum(square(index_select(in[0], 1, in[1]))), in[0]); },
           {table, some});
 }
 
 // Indexing by a mask reads values at the call, so these cases cannot be compiled.
 void selection(const Tensor& table) {
-  const Tensor mask = (table > 0).eval();
+  const Tensor mask = (table > 0).compute();
   double best = 1e30;
   for (int k = 0; k < rounds + 3; ++k) {
     const double start = now();
-    const Tensor out = table[mask].eval();
+    const Tensor out = table[mask].compute();
     if (k >= 3) best = std::min(best, now() - start);
   }
   std::printf("masked selection [1000,1000]\t%.1f\n", best);
@@ -163,6 +198,6 @@ int main(int argc, char** argv) {
   time_of("embedding gradient [100000,256] of 256", embedding_gradient,
           {randn({100000, 256}), picked});
   rearrangements(table, places, some);
-  selection(table.eval());
+  selection(table.compute());
   return 0;
 }

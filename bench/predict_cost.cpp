@@ -9,8 +9,8 @@
 // predictions alternate round by round, so that a change of the clock rate affects both; "over
 // bare" is the median of the differences within a round. Ends with 1 if the bits differ from those
 // of the bare program.
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -81,8 +81,8 @@ int main(int argc, char** argv) {
   const CompiledFunction bare = compile(
       [&net](const std::vector<Tensor>& in) { return std::vector<Tensor>{softmax(net(in[0]))}; });
   for (const std::int64_t batch : {1, 64}) {
-    const Tensor bytes = randint(0, 256, {batch, 1, 28, 28}).to(DType::UInt8).eval(),
-                 numbers = rand({batch, 1, 28, 28}).eval();
+    const Tensor bytes = randint(0, 256, {batch, 1, 28, 28}).to(DType::UInt8).compute(),
+                 numbers = rand({batch, 1, 28, 28}).compute();
     std::vector<Row> rows{{"bare program", [&] { (void)bare({numbers}); }},
                           {"predict(float32)", [&] { (void)model.predict(numbers); }},
                           {"predict(uint8)", [&] { (void)model.predict(bytes); }},

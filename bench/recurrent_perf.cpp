@@ -79,9 +79,9 @@ int main(int argc, char** argv) {
       out.push_back(assign(weights[k], weights[k] - gradients[k] * 0.01f));
     return out;
   });
-  const Tensors in = kind == "words" ? Tensors{randint(0, kWords, {steps, batch}).eval(),
-                                               randint(0, kWords, {steps, batch}).eval()}
-                                     : Tensors{randn({steps, batch, width}).eval()};
+  const Tensors in = kind == "words" ? Tensors{randint(0, kWords, {steps, batch}).compute(),
+                                               randint(0, kWords, {steps, batch}).compute()}
+                                     : Tensors{randn({steps, batch, width}).compute()};
   const double planning = step.plan(in).planning_ms();
   const int count = kind == "words" ? 10 : 60;
   for (int k = 0; k < 3; ++k) step(in)[0].item();

@@ -7,9 +7,9 @@
 // second network, which another thread trains meanwhile. Answers of the first network are
 // compared with those of one large batch. In the second network, equal images of a batch must get
 // equal scores, whatever training step the answer sees. shapes: matrices of random sizes through a
-// compiled function and through eval(), caches limited to 16 MiB. Rows: seconds or shapes, resident
-// memory, bytes of caches. Ends with 1 if an answer was wrong.
-#include <tenon/eval.h>
+// compiled function and through compute(), caches limited to 16 MiB. Rows: seconds or shapes,
+// resident memory, bytes of caches. Ends with 1 if an answer was wrong.
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
@@ -59,7 +59,7 @@ CompiledFunction served(const nn::AnyModule& net) {
 
 int serve(double seconds, int threads) {
   nn::AnyModule fixed = models::create("lenet5"), trained = models::create("lenet5");
-  fixed.eval();
+  fixed.compute();
   const std::vector<float> images = rand({kImages, 1, 28, 28}).to_vector<float>();
   const auto batch = [&](std::int64_t size) {
     std::vector<float> some(images.begin(), images.begin() + size * kPixels);
@@ -94,7 +94,7 @@ int serve(double seconds, int threads) {
   all.emplace_back([&] {
     set_threads(1);
     optim::Sgd sgd(trained, {.lr = 0.001});
-    const Tensor x = batch(64), y = randint(0, kClasses, {64}).eval();
+    const Tensor x = batch(64), y = randint(0, kClasses, {64}).compute();
     const CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
       const Tensor loss = cross_entropy(trained(in[0]), in[1]);
       std::vector<Tensor> out = sgd.updates(grad(loss, sgd.parameters()));

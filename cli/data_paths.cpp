@@ -56,7 +56,7 @@ Network network_of(const std::string& name_or_run) {
     const train::Settings& settings = model.settings();
     return {settings.model,
             settings.batch,
-            {settings.classes, settings.activation, nullptr, settings.head},
+            {settings.classes, settings.activation, {}, settings.head},
             model.task().output_form() == train::OutputForm::Values,
             settings.network,
             update_of(settings),

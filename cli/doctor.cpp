@@ -1,6 +1,6 @@
 // tenon doctor: shows the hardware, which of its features Tenon uses, and measured speed.
 #include <fmt/core.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/io.h>
 #include <tenon/system.h>
 

@@ -1,7 +1,7 @@
 // tenon predict: predictions for images, tables, arrays, texts and data sources.
 #include <fmt/core.h>
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
@@ -157,7 +157,7 @@ void predict_array(const SetPredictor& predict, const std::string& file, const T
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
     throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()));
-  const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).eval());
+  const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).compute());
   predict(
       *set, file, [&](const train::Prediction& p) { return name_within(file, p.name); }, glyph_of);
 }
@@ -177,7 +177,7 @@ void predict_idx(const SetPredictor& predict, const std::string& file) {
       images.size(2) != width)
     throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 images of {} x {}",
                                  file, name(images.dtype()), images.shape().str(), height, width));
-  predict_array(predict, file, unsqueeze(images, 1).eval(), grey_glyph);
+  predict_array(predict, file, unsqueeze(images, 1).compute(), grey_glyph);
 }
 
 // IDX begins with two zero bytes, the type, the number of axes, and the first size. MP4 and MOV

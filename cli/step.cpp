@@ -34,12 +34,12 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
 // Random integers below `limit`, or a tensor without memory if nothing will be computed.
 Tensor drawn(const Shape& shape, std::int64_t limit) {
   return ShapesOnly::is_on() ? without_memory(shape, DType::Int64, current_device())
-                             : randint(0, limit, shape).eval();
+                             : randint(0, limit, shape).compute();
 }
 
 Tensor drawn_numbers(const Shape& shape) {
   return ShapesOnly::is_on() ? without_memory(shape, DType::Float32, current_device())
-                             : randn(shape).eval();
+                             : randn(shape).compute();
 }
 
 std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
@@ -117,7 +117,7 @@ std::vector<Tensor> shared_inputs(const Step& step) {
   for (const Tensor& input : step.inputs) {
     Ints shape{1};
     shape.insert(shape.end(), input.shape().begin(), input.shape().end());
-    out.push_back(reshape(input, shape).eval());
+    out.push_back(reshape(input, shape).compute());
   }
   return out;
 }

@@ -1,7 +1,7 @@
 // One training step or one inference of a model on random input, for summary, inspect and bench.
 #pragma once
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>

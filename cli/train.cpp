@@ -4,7 +4,7 @@
 // Precedence of settings: the model's recipe < --config < --set < options. The library checks their
 // values.
 #include <fmt/core.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/models.h>
 #include <tenon/train.h>
 

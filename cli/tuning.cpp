@@ -2,7 +2,7 @@
 #include "tuning.h"
 
 #include <fmt/core.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 #include <algorithm>
 

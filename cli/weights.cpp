@@ -1,7 +1,7 @@
 // tenon weights: lists, converts and compares weight files. The format is detected from the content
 // when reading, and from the extension when writing.
 #include <fmt/core.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
 #include <tenon/published_weights.h>
@@ -32,7 +32,7 @@ void each_value(const Tensor& t, const Use& use) {
   const Tensor wide =
       cast(t,
            t.dtype() == DType::Float64 || !is_floating(t.dtype()) ? DType::Float64 : DType::Float32)
-          .eval();
+          .compute();
   const auto count = static_cast<std::size_t>(wide.numel());
   if (wide.dtype() == DType::Float32) {
     const auto* at = static_cast<const float*>(wide.data());
@@ -231,8 +231,8 @@ LostValues lost_values(const Tensor& before, const Tensor& after) {
   LostValues out;
   const Tensor from =
                    cast(before, before.dtype() == DType::Float64 ? DType::Float64 : DType::Float32)
-                       .eval(),
-               to = cast(after, from.dtype()).eval();
+                       .compute(),
+               to = cast(after, from.dtype()).compute();
   const auto compare = [&](const auto* x, const auto* y) {
     for (std::int64_t i = 0; i < from.numel(); ++i) {
       if (std::isinf(y[i]) && std::isfinite(x[i])) {
@@ -265,7 +265,7 @@ Converted converted(const io::TensorMap& tensors, DType dtype) {
     Tensor& is = made[tensor.node()];
     if (!is.defined()) {
       const bool changes = is_floating(tensor.dtype()) && tensor.dtype() != dtype;
-      is = changes ? cast(tensor, dtype).eval() : tensor;
+      is = changes ? cast(tensor, dtype).compute() : tensor;
       const LostValues lost = changes ? lost_values(tensor, is) : LostValues();
       out.cast += changes ? 1 : 0;
       if (lost.infinite > 0)

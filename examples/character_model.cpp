@@ -40,22 +40,22 @@ int main() {
   for (const char c : kText) codes.push_back(static_cast<unsigned char>(c));
   const auto count = static_cast<std::int64_t>(codes.size());
   const Tensor text = Tensor::from(codes, {count});
-  const CharacterModel net(128, 48);
+  CharacterModel net(128, 48);
   optim::Adam adam(net, {.lr = 0.01});
 
   // Samples of 32 characters. The target is the text one position later.
   const std::int64_t length = 32, windows = 16;
-  double loss = 0;
+  Tensor loss;
   for (int k = 0; k < 150; ++k) {
-    const Tensor start = randint(0, count - length - 1, {windows, 1}).eval();
+    const Tensor start = randint(0, count - length - 1, {windows, 1}).compute();
     const Tensor positions = start + arange(0, length);
     const Tensor scores = net(text[positions]).scores;
     loss =
         adam.step(cross_entropy(scores.flatten(0, 1), text[positions + 1].flatten()), {.norm = 1});
-    if (k % 50 == 0) std::printf("step %3d  loss %.3f\n", k, loss);
+    if (k % 50 == 0) std::printf("step %3d  loss %.3f\n", k, loss.item());
   }
-  std::printf("loss %.3f a character, %.3f before training\n", loss, std::log(128.0));
-  check(loss < 1.0, "the model has learned the rhyme");
+  std::printf("loss %.3f a character, %.3f before training\n", loss.item(), std::log(128.0));
+  check(loss.item() < 1.0, "the model has learned the rhyme");
 
   net.eval();
   std::string generated = "one for ";
@@ -65,7 +65,7 @@ int main() {
       generated += static_cast<char>(output.scores.argmax().item<std::int64_t>());
     const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(generated[k]));
     output = net(Tensor::from({code}, {1, 1}), output.memory);
-    eval({output.scores, output.memory});
+    compute({output.scores, output.memory});
   }
   std::printf("%s\n", generated.c_str());
 }

@@ -19,7 +19,7 @@ int main() {
   // Other threads see the weights after the last finished step, never a mixture of two steps.
   const CompiledFunction serve = compile(
       [critic](const std::vector<Tensor>& in) { return std::vector<Tensor>{critic(in[0])}; });
-  const Tensor question = randn({16, 2}).eval();
+  const Tensor question = randn({16, 2}).compute();
   std::atomic<bool> stop = false;
   std::atomic<int> answers = 0;
   std::atomic<bool> finite = true;
@@ -40,8 +40,8 @@ int main() {
   double penalty = 0, distance = 0;
   for (int k = 0; k < 200; ++k) {
     const Tensor angle = 6.2831853 * rand({128, 1});
-    const Tensor ring = (concat({cos(angle), sin(angle)}, 1) * 2).eval();
-    const Tensor disc = (randn({128, 2}) * 0.3).eval();
+    const Tensor ring = (concat({cos(angle), sin(angle)}, 1) * 2).compute();
+    const Tensor disc = (randn({128, 2}) * 0.3).compute();
     const Tensor between = ring + rand({128, 1}) * (disc - ring);
     const Tensor slope = grad(critic(between).sum(), between);
     const Tensor cost = (slope.norm(1) - 1).square().mean();

@@ -16,7 +16,8 @@ int main() {
   data::Batch batch;
   for (int epoch = 1; epoch <= 3; ++epoch) {
     double loss = 0;
-    while (train.next(batch)) loss += sgd.step(cross_entropy(scores(batch.input), batch.target));
+    while (train.next(batch))
+      loss += sgd.step(cross_entropy(scores(batch.input), batch.target)).item();
     std::printf("epoch %d  loss %.4f\n", epoch, loss / static_cast<double>(train.batches()));
   }
   test.next(batch);

@@ -52,10 +52,10 @@ void report(const char* what, std::int64_t n, double ms) {
 
 // Time of the second evaluation. The first one plans the program and compiles GPU kernels.
 double milliseconds_when_planned(const Tensor& a, const Tensor& b) {
-  eval({matmul(a, b)});
+  compute({matmul(a, b)});
   synchronize();
   return milliseconds([&] {
-    eval({matmul(a, b)});
+    compute({matmul(a, b)});
     synchronize();
   });
 }
@@ -75,7 +75,7 @@ double relative_distance(const std::vector<float>& x, const std::vector<float>& 
 int main() {
   constexpr std::int64_t kSize = 256;
   const Tensor a = randn({kSize, kSize}), b = randn({kSize, kSize});
-  eval({a, b});
+  compute({a, b});
   const std::vector<float> a_host = a.to_vector<float>(), b_host = b.to_vector<float>();
   std::vector<float> expected(static_cast<std::size_t>(kSize * kSize));
   report("by definition, one CPU thread", kSize, milliseconds([&] {
@@ -101,7 +101,7 @@ int main() {
   constexpr std::int64_t kLarge = 4096;
   set_device(gpu);
   const Tensor u = randn({kLarge, kLarge}), v = randn({kLarge, kLarge});
-  eval({u, v});
+  compute({u, v});
   for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {
     set_precision(precision);
     report(name(precision), kLarge, milliseconds_when_planned(u, v));

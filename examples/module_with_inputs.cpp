@@ -43,7 +43,7 @@ int main() {
 
   // All features of modules work: names, optimizers, summaries, errors that name a layer.
   optim::Adam adam(attention, {.lr = 0.01});
-  double loss = 0;
+  Tensor loss;
   for (int step = 0; step < 50; ++step) loss = adam.step(mse_loss(attention(x, causal).values, x));
-  std::printf("%sloss %.4f\n", attention.summary(x, causal).str().c_str(), loss);
+  std::printf("%sloss %.4f\n", attention.summary(x, causal).str().c_str(), loss.item());
 }

@@ -28,15 +28,15 @@ int main() {
   const Standardise input(8);
   nn::Sequential net(input, nn::Linear(8, 16), nn::BatchNorm1d(16), nn::Tanh(), nn::Linear(16, 1));
   const Tensor x = randn({256, 8}) * 40, y = sum(sin(x / 40), {1}, true);
-  eval({x, y});
+  compute({x, y});
 
   // Calling the network updates nothing yet. The step evaluates the loss and with it the updates.
   optim::Adam adam(net, {.lr = 0.01});
-  double loss = 0;
+  Tensor loss;
   for (int step = 0; step < 300; ++step) loss = adam.step(mse_loss(net(x), y));
-  std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss,
+  std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss.item(),
               input.seen().item(), input.size().to_vector<float>()[0]);
-  check(loss < 0.1, "the network fits the function");
+  check(loss.item() < 0.1, "the network fits the function");
   check(input.seen().item() == 300, "a step updates each buffer once");
 
   // Compiled functions and the Trainer do the same. In evaluation mode buffers keep their values.
@@ -46,7 +46,7 @@ int main() {
   compiled({x, y});
   check(input.seen().item() == 301, "a compiled function updates it too");
   net.eval();
-  net(x).eval();
+  net(x).compute();
   check(input.seen().item() == 301, "evaluation mode updates nothing");
 
   // To update buffers only if the loss is finite, take the updates from the loss and guard them.
@@ -57,6 +57,6 @@ int main() {
   for (Tensor& update : work) update = guarded(update, fine);
   for (const Tensor& update : adam.updates(grad(values[0], adam.parameters()), fine))
     work.push_back(update);
-  eval(work);
+  compute(work);
   check(input.seen().item() == 301, "a guarded step with a non-finite loss updates nothing");
 }

@@ -26,14 +26,14 @@ int main() {
 
   // Train it to compute a function of eight numbers.
   const Tensor x = randn({256, 8}), y = sum(sin(x), {1}, true);
-  eval({x, y});
+  compute({x, y});
   optim::Adam adam(net, {.lr = 0.01});
-  double loss = 0;
+  Tensor loss;
   for (int step = 0; step <= 400; ++step) {
     loss = adam.step(mse_loss(net(x), y));
-    if (step % 100 == 0) std::printf("step %3d  loss %.4f\n", step, loss);
+    if (step % 100 == 0) std::printf("step %3d  loss %.4f\n", step, loss.item());
   }
-  check(loss < 0.1, "the network fits the function");
+  check(loss.item() < 0.1, "the network fits the function");
 
   // A wrong shape throws at once, and the message names the layer.
   try {

@@ -63,7 +63,7 @@ class Segmentation : public train::Task {
 // Noisy images [N, 1, 16, 16] with a bright rectangle, and which pixels belong to it.
 std::shared_ptr<data::Dataset> rectangles(std::int64_t count, std::uint64_t seed) {
   Generator random(seed);
-  const Tensor corners = rand({count, 2}, DType::Float32, &random) * 9,
+  const Tensor corners = rand({count, 2}, DType::Float32, random) * 9,
                places = arange(0, 16, 1, DType::Float32);
   const auto within = [&](int axis, const Ints& shape) {
     const Tensor from = reshape(select(corners, 1, axis), {count, 1, 1}),
@@ -72,8 +72,8 @@ std::shared_ptr<data::Dataset> rectangles(std::int64_t count, std::uint64_t seed
   };
   const Tensor mask = logical_and(within(0, {1, 16, 1}), within(1, {1, 1, 16}));
   const Tensor image =
-      cast(mask, DType::Float32) + randn({count, 16, 16}, DType::Float32, &random) * 0.4;
-  return data::from_tensors(unsqueeze(image, 1).eval(), cast(mask, DType::Int64).eval());
+      cast(mask, DType::Float32) + randn({count, 16, 16}, DType::Float32, random) * 0.4;
+  return data::from_tensors(unsqueeze(image, 1).compute(), cast(mask, DType::Int64).compute());
 }
 
 int main() {

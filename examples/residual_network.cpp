@@ -25,7 +25,7 @@ class Block : public nn::Module {
         second_(child("second", nn::Conv2d(out, out, 3, {.padding = 1}))),
         norm_(child("norm", ChannelNorm(out))),
         same_(in == out && stride == 1),
-        shortcut_(child("shortcut", nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}))) {}
+        shortcut_(child("shortcut", nn::Conv2d(in, out, 1, {.stride = stride}, {.bias = false}))) {}
   Tensor forward(const Tensor& x) const override {
     return relu(norm_(second_(relu(first_(x)))) + (same_ ? x : shortcut_(x)));
   }

@@ -54,7 +54,8 @@ std::string trained_base(const std::string& network) {
   for (const auto& pixels : low.pixels) all.insert(all.end(), pixels.begin(), pixels.end());
   const Tensor grey = pad(Tensor::from(all, {count, 1, 28, 28}), {2, 2, 2, 2});
   data::Loader loader(
-      data::from_tensors(concat({grey, grey, grey}, 1).eval(), Tensor::from(low.labels, {count})),
+      data::from_tensors(concat({grey, grey, grey}, 1).compute(),
+                         Tensor::from(low.labels, {count})),
       {.batch = 32, .channel_mean = {0.485, 0.456, 0.406}, .channel_std = {0.229, 0.224, 0.225}});
   manual_seed(1);
   const nn::AnyModule net = models::create(network, {.classes = 5});

@@ -4,9 +4,9 @@
 // library. Compiled kernels stay in TENON_CACHE, and a later build compiles only new ones.
 //
 //   tenon_built_in STORE [OTHER]    OTHER is a store whose kernels are added
+#include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>

@@ -2,15 +2,14 @@
 // device, generator and others. A Context is a value; every thread has a current one, and nothing
 // is process-wide.
 //
-// set_precision(), set_threads(), set_device() and similar functions (eval.h, device.h) change the
-// current context of the calling thread. A new thread starts with the defaults; to give it another
-// thread's settings, pass the context: `ContextScope scope(context)`. A graph keeps the precision,
-// device and generator that were current when it was built. A compiled function keeps the whole
-// context. Neither depends on the context of the thread that evaluates or calls it.
+// set_precision(), set_threads(), set_device() and similar functions (compute.h, device.h) change
+// the current context of the calling thread. A new thread starts with the defaults; to give it
+// another thread's settings, pass the context: `ContextScope scope(context)`. A graph keeps the
+// precision, device and generator that were current when it was built. A compiled function keeps
+// the whole context. Neither depends on the context of the thread that evaluates or calls it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include <tenon/device.h>
@@ -59,17 +58,17 @@ struct TENON_API Context {
   std::int64_t memory_limit = 0;
   /// Disabled passes, one bit each in the order of pass_names().
   std::uint64_t disabled_passes = 0;
-  /// Default generator. Copies of a context share it; give a context its own generator if its
-  /// random numbers must not depend on other draws.
-  std::shared_ptr<Generator> generator;
+  /// Default generator. Copies of a context share it; give a context its own generator,
+  /// `context.generator = Generator(seed)`, if its random numbers must not depend on other draws.
+  Generator generator;
 };
 
 /// The current context of the calling thread.
 TENON_API const Context& current_context();
 
 /// Makes a copy of a context the calling thread's current one while the scope lives. Scopes nest;
-/// settings changed inside a scope end with it. Throws ValueError for a context without a generator
-/// and for values that set_threads() or set_memory_limit() would refuse.
+/// settings changed inside a scope end with it. Throws ValueError for values that set_threads() or
+/// set_memory_limit() would refuse.
 class TENON_API ContextScope {
  public:
   explicit ContextScope(const Context& context);          ///< Begins the scope.

@@ -1,14 +1,11 @@
 // More tensor operations, composed from those of ops.h: activations, comparisons, statistics,
-// rearranging, embeddings, convolutions over one and three axes, transposed convolutions,
+// rearranging, bags of embeddings, convolutions over one and three axes, transposed convolutions,
 // interpolation, losses with weights. Conventions, dtypes and errors are those of ops.h. All
 // functions can be differentiated more than once.
 #pragma once
 
-#include <array>
-#include <concepts>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <tenon/ops.h>
@@ -81,8 +78,7 @@ TENON_API Tensor repeat(const Tensor& x, const Ints& counts);
 TENON_API Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis);
 /// Coordinate grids of vectors: result k has the values of vector k along axis k. `columns_first`
 /// exchanges the first two axes (PyTorch's `indexing="xy"`).
-TENON_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors,
-                                       bool columns_first = false);
+TENON_API std::vector<Tensor> meshgrid(TensorList vectors, bool columns_first = false);
 /// Lower triangle of the matrices in the last two axes: elements above the diagonal become zero.
 /// `diagonal` k is the k-th above the main diagonal.
 TENON_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
@@ -94,58 +90,41 @@ TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                            Scalar alpha = 1);
 
-// ---- Embeddings
-/// Options of embedding().
-struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_index{};  ///< Row that gets no gradient.
-  /// Rows with a larger norm are scaled to this norm when they are read; gradients ignore the
-  /// scale. The weight is not changed (PyTorch writes the scaled rows into the weight).
-  std::optional<double> max_norm{};
-  double norm_type = 2;             ///< The p of the norm for max_norm.
-  bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
-};
-/// Rows of a weight [entries, features] by index: int64 or int32 […] to […, features]. The gradient
-/// changes only the rows that were read. Throws ShapeError or ValueError; an index out of range is
-/// a ValueError at run time.
-TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
-                           const EmbeddingOptions& options = {});
-/// embedding() with a padding index (a number, an optional number or nullopt) as its only option.
-/// An argument in braces is EmbeddingOptions, whose first member is the padding index.
-template <std::convertible_to<std::optional<std::int64_t>> PaddingIndex>
-Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding_index) {
-  return embedding(index, weight, EmbeddingOptions{.padding_index = padding_index});
-}
-
+// ---- Bags of embeddings
 /// How embedding_bag() combines the rows of a bag.
 enum class BagMode {
   Sum,   ///< Sum of the rows.
   Mean,  ///< Mean of the rows.
   Max    ///< Element-wise maximum of the rows.
 };
-/// Options of embedding_bag().
+/// Options of embedding_bag() and nn::EmbeddingBag.
 struct EmbeddingBagOptions {
-  std::optional<std::int64_t> padding_index{};  ///< Entries that are not counted.
-  std::optional<double> max_norm{};             ///< As in EmbeddingOptions.
-  double norm_type = 2;                         ///< As in EmbeddingOptions.
-  bool scale_grad_by_freq = false;              ///< As in EmbeddingOptions.
-  BagMode mode = BagMode::Mean;                 ///< How rows are combined.
-  /// For an index that is a vector: where each bag begins. int64 or int32 [bags], increasing from
-  /// 0.
-  Tensor offsets{};
+  /// Entries that are not counted. In the initial weight of nn::EmbeddingBag their row is zero.
+  std::optional<std::int64_t> padding_index{};
+  std::optional<double> max_norm{};  ///< As in EmbeddingOptions.
+  double norm_type = 2;              ///< As in EmbeddingOptions.
+  bool scale_grad_by_freq = false;   ///< As in EmbeddingOptions.
+  BagMode mode = BagMode::Mean;      ///< How rows are combined.
   /// The last offset is the end of the last bag, not the beginning of another one. Entries from
   /// there on belong to no bag (in PyTorch, to the last bag's mean and maximum but not to its sum).
   bool include_last_offset = false;
-  Tensor per_sample_weights{};  ///< Factor of each row, of the index's shape; mode Sum only.
 };
 /// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
 /// offsets, to [bags, features]. Entries equal to the padding index are not counted; an empty bag
 /// gives zeros. Throws ShapeError or ValueError. At run time, an index out of range and offsets
 /// that do not increase from 0 to at most the length of the index are a ValueError.
+///
+/// @param offsets  for an index that is a vector: where each bag begins, int64 or int32 [bags],
+///                 increasing from 0; undefined: none
+/// @param per_sample_weights  factor of each row, of the index's shape, for BagMode::Sum;
+/// undefined:
+///                            none
 TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
-                               const EmbeddingBagOptions& options = {});
+                               const Tensor& offsets = {}, const EmbeddingBagOptions& options = {},
+                               const Tensor& per_sample_weights = {});
 
 // ---- Convolutions and interpolation
-/// Options of conv1d(); the meaning of each is that of Conv2dOptions.
+/// Options of conv1d() and nn::Conv1d.
 struct Conv1dOptions {
   std::int64_t stride = 1;    ///< Step of the window.
   std::int64_t padding = 0;   ///< Zeros added on each side.
@@ -156,31 +135,32 @@ struct Conv1dOptions {
 /// undefined.
 TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv1dOptions& options = {});
-/// Options of conv3d(). Arrays are (depth, height, width).
+/// Options of conv3d() and nn::Conv3d. Triples are (depth, height, width); one number sets all.
 struct Conv3dOptions {
-  std::array<std::int64_t, 3> stride{1, 1, 1};    ///< Step of the window.
-  std::array<std::int64_t, 3> padding{0, 0, 0};   ///< Zeros added on each side.
-  std::array<std::int64_t, 3> dilation{1, 1, 1};  ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;                        ///< Groups of channels.
+  Triple stride = 1;        ///< Step of the window.
+  Triple padding = 0;       ///< Zeros added on each side.
+  Triple dilation = 1;      ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;  ///< Groups of channels.
 };
 /// Convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [K, C / groups, T, R, S],
 /// bias [K] or undefined.
 TENON_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv3dOptions& options = {});
-/// Options of conv_transpose2d(). Pairs are (height, width).
+/// Options of conv_transpose2d() and nn::ConvTranspose2d. Pairs are (height, width); one number
+/// sets both.
 struct ConvTranspose2dOptions {
-  std::pair<std::int64_t, std::int64_t> stride{1, 1};   ///< Step between windows in the output.
-  std::pair<std::int64_t, std::int64_t> padding{0, 0};  ///< Rows and columns cut off on each side.
+  Pair stride = 1;   ///< Step between windows in the output.
+  Pair padding = 0;  ///< Rows and columns cut off on each side.
   /// Added to the end of the output; must be less than the stride or the dilation.
-  std::pair<std::int64_t, std::int64_t> output_padding{0, 0};
-  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;                               ///< Groups of channels.
+  Pair output_padding = 0;
+  Pair dilation = 1;        ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;  ///< Groups of channels.
 };
 /// Transposed convolution, the input gradient of a convolution: x [N, C, H, W] or [C, H, W], weight
 /// [C, K / groups, R, S], bias [K] or undefined.
 TENON_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose2dOptions& options = {});
-/// Options of conv_transpose1d(); the meaning of each is that of ConvTranspose2dOptions.
+/// Options of conv_transpose1d() and nn::ConvTranspose1d.
 struct ConvTranspose1dOptions {
   std::int64_t stride = 1;          ///< Step between windows in the output.
   std::int64_t padding = 0;         ///< Elements cut off on each side.
@@ -191,13 +171,14 @@ struct ConvTranspose1dOptions {
 /// Transposed convolution over one axis: x [N, C, L] or [C, L], weight [C, K / groups, R].
 TENON_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose1dOptions& options = {});
-/// Options of conv_transpose3d(). Arrays are (depth, height, width).
+/// Options of conv_transpose3d() and nn::ConvTranspose3d. Triples are (depth, height, width); one
+/// number sets all.
 struct ConvTranspose3dOptions {
-  std::array<std::int64_t, 3> stride{1, 1, 1};          ///< Step between windows in the output.
-  std::array<std::int64_t, 3> padding{0, 0, 0};         ///< Elements cut off on each side.
-  std::array<std::int64_t, 3> output_padding{0, 0, 0};  ///< Added to the end of the output.
-  std::array<std::int64_t, 3> dilation{1, 1, 1};        ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;                              ///< Groups of channels.
+  Triple stride = 1;          ///< Step between windows in the output.
+  Triple padding = 0;         ///< Elements cut off on each side.
+  Triple output_padding = 0;  ///< Added to the end of the output.
+  Triple dilation = 1;        ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;    ///< Groups of channels.
 };
 /// Transposed convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [C, K /
 /// groups, T, R, S].

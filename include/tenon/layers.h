@@ -17,23 +17,13 @@ namespace tenon::nn {
 // ---- Convolutions
 // Constructors throw ValueError if channels, groups or a kernel size are below 1 and if the groups
 // do not divide the channels. forward() throws as the function of the same name.
-/// Options of Conv1d and Conv3d. `Sizes` is a number (one axis), a Pair or a Triple.
-template <class Sizes>
-struct ConvOptionsOf {
-  Sizes stride = 1;                ///< Step of the window.
-  Sizes padding = 0;               ///< Zeros added on each side.
-  Sizes dilation = 1;              ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;         ///< Groups of channels.
-  bool bias = true;                ///< Add a bias.
-  Generator* generator = nullptr;  ///< For the initial values.
-};
 /// Convolution over one axis: x [N, in, L] to [N, out, P]; weight [out, in / groups, kernel], bias
 /// [out]. P is (L + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1, rounded down.
 class TENON_API Conv1d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
-  Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
-         const ConvOptionsOf<std::int64_t>& options = {});
+  Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& options = {},
+         const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -50,8 +40,8 @@ class TENON_API Conv1d : public Module {
 class TENON_API Conv3d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
-  Conv3d(std::int64_t in, std::int64_t out, Triple kernel,
-         const ConvOptionsOf<Triple>& options = {});
+  Conv3d(std::int64_t in, std::int64_t out, Triple kernel, const Conv3dOptions& options = {},
+         const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -64,17 +54,6 @@ class TENON_API Conv3d : public Module {
   Tensor weight_, bias_;
 };
 
-/// Options of transposed convolution layers. `Sizes` is a number, a Pair or a Triple.
-template <class Sizes>
-struct ConvTransposeOptionsOf {
-  Sizes stride = 1;                ///< Step between windows in the output.
-  Sizes padding = 0;               ///< Elements cut off on each side.
-  Sizes output_padding = 0;        ///< Added to the end of the output.
-  Sizes dilation = 1;              ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;         ///< Groups of channels.
-  bool bias = true;                ///< Add a bias.
-  Generator* generator = nullptr;  ///< For the initial values.
-};
 /// Transposed convolution over one axis: x [N, in, L] to [N, out, P]; weight [in, out / groups,
 /// kernel], bias [out]. P is stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding +
 /// output_padding.
@@ -82,7 +61,8 @@ class TENON_API ConvTranspose1d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
-                  const ConvTransposeOptionsOf<std::int64_t>& options = {});
+                  const ConvTranspose1dOptions& options = {},
+                  const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -102,7 +82,8 @@ class TENON_API ConvTranspose2d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose2d(std::int64_t in, std::int64_t out, Pair kernel,
-                  const ConvTransposeOptionsOf<Pair>& options = {});
+                  const ConvTranspose2dOptions& options = {},
+                  const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -122,7 +103,8 @@ class TENON_API ConvTranspose3d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose3d(std::int64_t in, std::int64_t out, Triple kernel,
-                  const ConvTransposeOptionsOf<Triple>& options = {});
+                  const ConvTranspose3dOptions& options = {},
+                  const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -199,23 +181,13 @@ class TENON_API InstanceNorm3d : public InstanceNorm {
 };
 
 // ---- Embedding bags
-/// Options of EmbeddingBag.
-struct EmbeddingBagOptions {
-  std::optional<std::int64_t> padding_index{};  ///< Row that is zero and not counted.
-  std::optional<double> max_norm{};             ///< As in EmbeddingOptions.
-  double norm_type = 2;                         ///< As in EmbeddingOptions.
-  bool scale_grad_by_freq = false;              ///< As in EmbeddingOptions.
-  BagMode mode = BagMode::Mean;                 ///< How the rows of a bag are combined.
-  bool include_last_offset = false;             ///< As in tenon::EmbeddingBagOptions.
-  Generator* generator = nullptr;               ///< For the initial values.
-  Tensor weight{};  ///< Initial values [count, size]; undefined: normally distributed.
-};
 /// embedding_bag() of a parameter weight [count, size]: index [bags, length], or a vector with
 /// offsets [bags], to [bags, size].
 class TENON_API EmbeddingBag : public ModuleOf<EmbeddingBag> {
  public:
   /// A table of `count` rows of `size` values.
-  EmbeddingBag(std::int64_t count, std::int64_t size, const EmbeddingBagOptions& options = {});
+  EmbeddingBag(std::int64_t count, std::int64_t size, const EmbeddingBagOptions& options = {},
+               const TableOptions& table = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The combined rows of each bag. `per_sample_weights` has the shape of `index`.
@@ -240,33 +212,33 @@ class TENON_API ChannelDropout : public Module {
 
  protected:
   /// A layer with this name that takes inputs of `rank` axes.
-  ChannelDropout(const char* kind, int rank, double p, Generator* generator);
+  ChannelDropout(const char* kind, int rank, double p, const OptionalGenerator& generator);
 
  private:
   const char* kind_;
   int rank_;
   double p_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 /// Channel dropout of x [N, C, L].
 class TENON_API Dropout1d : public ChannelDropout {
  public:
   /// Dropout with probability `p`.
-  explicit Dropout1d(double p = 0.5, Generator* generator = nullptr)
+  explicit Dropout1d(double p = 0.5, const OptionalGenerator& generator = {})
       : ChannelDropout("Dropout1d", 3, p, generator) {}
 };
 /// Channel dropout of x [N, C, H, W].
 class TENON_API Dropout2d : public ChannelDropout {
  public:
   /// Dropout with probability `p`.
-  explicit Dropout2d(double p = 0.5, Generator* generator = nullptr)
+  explicit Dropout2d(double p = 0.5, const OptionalGenerator& generator = {})
       : ChannelDropout("Dropout2d", 4, p, generator) {}
 };
 /// Channel dropout of x [N, C, D, H, W].
 class TENON_API Dropout3d : public ChannelDropout {
  public:
   /// Dropout with probability `p`.
-  explicit Dropout3d(double p = 0.5, Generator* generator = nullptr)
+  explicit Dropout3d(double p = 0.5, const OptionalGenerator& generator = {})
       : ChannelDropout("Dropout3d", 5, p, generator) {}
 };
 

@@ -13,9 +13,9 @@ namespace tenon::models {
 
 /// Options of create().
 struct Options {
-  std::int64_t classes = 0;        ///< number of outputs; 0: that of the published network
-  std::string activation{};        ///< of mlp: name of the activation; "": the network's own
-  Generator* generator = nullptr;  ///< random numbers of the initial weights; null: the context's
+  std::int64_t classes = 0;       ///< number of outputs; 0: that of the published network
+  std::string activation{};       ///< of mlp: name of the activation; "": the network's own
+  OptionalGenerator generator{};  ///< for the initial weights; without one, the context's
   /// "256,relu": layers that replace the network's last ones, before one more linear layer that
   /// gives the classes. A number is a linear layer; "dropout=0.5" and names of activations are
   /// possible too. "": the network's own. Of alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2

@@ -74,24 +74,24 @@ class TENON_API ModuleBase {
 
   /// Sets training mode (for example, dropout is active) or evaluation mode for this module and all
   /// modules below it. A new module is in training mode.
-  void train(bool on = true) const;
+  void train(bool on = true);
   /// Sets evaluation mode: train(false).
-  void eval() const { train(false); }
+  void eval() { train(false); }
   /// Whether the module is in training mode.
   bool is_training() const;
   /// Freezes parameters: optimizers do not change them, even optimizers that were created earlier,
   /// and trainable_parameters() omits them. A compiled step keeps the frozen state that it was
   /// traced with. With a path ("features" or "0.weight"), freezes only the parameters at that path;
   /// throws ValueError if there are none. PyTorch: `requires_grad_(False)`.
-  void freeze(const std::string& path = "") const { set_frozen(path, true); }
+  void freeze(const std::string& path = "") { set_frozen(path, true); }
   /// Reverses freeze(), for all parameters or for those at a path.
-  void unfreeze(const std::string& path = "") const { set_frozen(path, false); }
+  void unfreeze(const std::string& path = "") { set_frozen(path, false); }
 
   /// Sets the precision of matrix products and convolutions in this module and all modules below
   /// it. It overrides the context's precision; a setting on a module further down overrides this
   /// one. With a path ("features.0"), sets only that module and those below it; throws ValueError
   /// if there is no such module. Functions that are already compiled keep their precision.
-  void set_precision(Precision precision, const std::string& path = "") const;
+  void set_precision(Precision precision, const std::string& path = "");
   /// Whether set_precision() gave this precision to this module or to a module below it.
   bool has_precision(Precision precision) const;
 
@@ -101,7 +101,7 @@ class TENON_API ModuleBase {
   /// loaded. Checks everything before it writes anything: throws ValueError that names missing and
   /// unexpected keys (with similar names), and ShapeError that names tensors of another shape. With
   /// `strict` off, missing and unexpected keys are ignored.
-  int load_state_dict(const StateDict& state, bool strict = true) const;
+  int load_state_dict(const StateDict& state, bool strict = true);
 
  protected:
   /// A module without parameters, buffers or children, in training mode.
@@ -119,10 +119,10 @@ class TENON_API ModuleBase {
   Tensor buffer(const std::string& name, const Tensor& init);
   /// Assigns a new value to a buffer from within forward(): `update(mean_, 0.9 * mean_ + 0.1 *
   /// batch_mean)`. The outputs of the module call carry the assignment, so it takes effect once,
-  /// when the loss is evaluated by eval(), step(loss), a compiled function or the Trainer. If the
-  /// Trainer skips a step, it skips the assignment too. In evaluation mode update() does nothing
-  /// (with_updates() works in both modes). Throws ValueError outside of a module call and for a
-  /// second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
+  /// when the loss is evaluated by compute(), step(loss), a compiled function or the Trainer. If
+  /// the Trainer skips a step, it skips the assignment too. In evaluation mode update() does
+  /// nothing (with_updates() works in both modes). Throws ValueError outside of a module call and
+  /// for a second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
   /// differs from the buffer's.
   void update(const Tensor& buffer, const Tensor& value) const;
   /// Registers a child module and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
@@ -173,7 +173,7 @@ class TENON_API ModuleBase {
   static thread_local Call* t_call;
   void add_entry(const std::string& name, const Tensor& tensor, bool is_buffer);
   void add_child(const std::string& name, const AnyModule& module);
-  void set_frozen(const std::string& path, bool frozen) const;
+  void set_frozen(const std::string& path, bool frozen);
   std::shared_ptr<ModuleState> state_;
 };
 

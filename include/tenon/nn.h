@@ -21,8 +21,11 @@
 
 namespace tenon::nn {
 
+/// Computes the initial value of a parameter from its shape and the generator of its layer.
+using Initializer = std::function<Tensor(const Shape&, const OptionalGenerator&)>;
+
 /// Initial values of parameters; PyTorch's torch.nn.init. Random values come from `generator`, or
-/// from Generator::current() if it is null.
+/// from Generator::current() without one.
 namespace init {
 /// Which size the Kaiming initializers divide by.
 enum class FanMode {
@@ -40,30 +43,31 @@ TENON_API double gain(const std::string& nonlinearity, double a = 0.01);
 TENON_API Tensor constant(const Shape& shape, double value);
 /// Uniform in [low, high).
 TENON_API Tensor uniform(const Shape& shape, double low, double high,
-                         Generator* generator = nullptr);
+                         const OptionalGenerator& generator = {});
 /// Normal with this mean and standard deviation.
 TENON_API Tensor normal(const Shape& shape, double mean = 0, double stddev = 1,
-                        Generator* generator = nullptr);
+                        const OptionalGenerator& generator = {});
 /// Uniform with variance 2 · gain² / (fan-in + fan-out) (Glorot and Bengio, 2010).
 TENON_API Tensor xavier_uniform(const Shape& shape, double gain = 1,
-                                Generator* generator = nullptr);
+                                const OptionalGenerator& generator = {});
 /// Normal with variance 2 · gain² / (fan-in + fan-out) (Glorot and Bengio, 2010).
-TENON_API Tensor xavier_normal(const Shape& shape, double gain = 1, Generator* generator = nullptr);
+TENON_API Tensor xavier_normal(const Shape& shape, double gain = 1,
+                               const OptionalGenerator& generator = {});
 /// Uniform with variance 2 / ((1 + a²) · fan) (He et al., 2015), where `a` is the slope of a leaky
 /// ReLU. PyTorch initializes weights of Linear and Conv2d with a = sqrt(5).
 TENON_API Tensor kaiming_uniform(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
-                                 Generator* generator = nullptr);
+                                 const OptionalGenerator& generator = {});
 /// Normal with variance 2 / ((1 + a²) · fan) (He et al., 2015).
 TENON_API Tensor kaiming_normal(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
-                                Generator* generator = nullptr);
+                                const OptionalGenerator& generator = {});
 /// Normal with variance 1 / fan-in.
-TENON_API Tensor lecun_normal(const Shape& shape, Generator* generator = nullptr);
+TENON_API Tensor lecun_normal(const Shape& shape, const OptionalGenerator& generator = {});
 /// Uniform with variance 1 / fan-in.
-TENON_API Tensor lecun_uniform(const Shape& shape, Generator* generator = nullptr);
+TENON_API Tensor lecun_uniform(const Shape& shape, const OptionalGenerator& generator = {});
 /// An initializer by name ("xavier_uniform", "kaiming_normal", …) with its defaults. Throws
 /// ValueError with a similar name if there is none.
 TENON_API Tensor by_name(const std::string& name, const Shape& shape,
-                         Generator* generator = nullptr);
+                         const OptionalGenerator& generator = {});
 }  // namespace init
 
 // ---- Containers
@@ -122,22 +126,11 @@ class TENON_API ModuleList : public ModuleBase {
 };
 
 // ---- Layers
-/// Height and width; one number sets both.
-struct Pair {
-  std::int64_t h;  ///< Height.
-  std::int64_t w;  ///< Width.
-  /// The same number for both.
-  Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit by design
-  /// Height and width.
-  Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
-};
-
 /// Options of Linear.
 struct LinearOptions {
-  bool bias = true;                ///< Add a bias.
-  Generator* generator = nullptr;  ///< For the initial values.
-  /// Computes the initial weight from its shape and the generator; empty: PyTorch's default.
-  std::function<Tensor(const Shape&, Generator*)> weight_init{};
+  bool bias = true;               ///< Add a bias.
+  OptionalGenerator generator{};  ///< For the initial values.
+  Initializer weight_init{};      ///< The initial weight; empty: PyTorch's default.
   /// A parameter [out, in] of another module, used as this module's weight (tied weights).
   Tensor tied_weight{};
 };
@@ -158,23 +151,19 @@ class TENON_API Linear : public Module {
   Tensor weight_, bias_;
 };
 
-/// Options of Conv2d.
-struct Conv2dOptions {
-  Pair stride = 1;                 ///< Step of the window.
-  Pair padding = 0;                ///< Zeros added on each side.
-  Pair dilation = 1;               ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;         ///< Groups of channels.
-  bool bias = true;                ///< Add a bias.
-  Generator* generator = nullptr;  ///< For the initial values.
-  /// Computes the initial weight from its shape and the generator; empty: PyTorch's default.
-  std::function<Tensor(const Shape&, Generator*)> weight_init{};
+/// How a convolution creates its parameters.
+struct ParameterOptions {
+  bool bias = true;               ///< Add a bias.
+  OptionalGenerator generator{};  ///< For the initial values.
+  Initializer weight_init{};      ///< The initial weight; empty: PyTorch's default.
 };
 /// Convolution over two axes: x [N, in, H, W] to [N, out, P, Q]; weight [out, in / groups, kernel],
 /// bias [out].
 class TENON_API Conv2d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
-  Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {});
+  Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {},
+         const ParameterOptions& parameters = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   /// The bias; undefined without one.
@@ -183,7 +172,7 @@ class TENON_API Conv2d : public Module {
   std::string describe() const override;
 
  private:
-  tenon::Conv2dOptions options_;
+  Conv2dOptions options_;
   Tensor weight_, bias_;
 };
 
@@ -369,23 +358,17 @@ class TENON_API LocalResponseNorm : public Module {
   LocalResponseNormOptions options_;
 };
 
-/// Options of Embedding.
-struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_index{};  ///< Row that starts as zeros and gets no gradient.
-  /// Rows with a larger norm are scaled to this norm when they are read; the weight is not changed.
-  std::optional<double> max_norm{};
-  double norm_type = 2;             ///< The p of the norm for max_norm.
-  bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
-  Generator* generator = nullptr;   ///< For the initial values.
+/// How Embedding and EmbeddingBag create their weight.
+struct TableOptions {
+  OptionalGenerator generator{};  ///< For the initial values.
   Tensor weight{};  ///< Initial values [count, size]; undefined: normally distributed.
 };
 /// Rows of a weight [count, size] by index: int64 or int32 […] to […, size].
 class TENON_API Embedding : public Module {
  public:
   /// A table of `count` rows of `size` values.
-  Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options = {});
-  /// The same with a generator as the only option.
-  Embedding(std::int64_t count, std::int64_t size, Generator* generator);
+  Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options = {},
+            const TableOptions& table = {});
   /// The weight.
   const Tensor& weight() const { return weight_; }
   Tensor forward(const Tensor& index) const override;
@@ -413,7 +396,7 @@ class TENON_API Flatten : public Module {
 class TENON_API Dropout : public Module {
  public:
   /// Dropout with probability `p`.
-  explicit Dropout(double p = 0.5, Generator* generator = nullptr);
+  explicit Dropout(double p = 0.5, const OptionalGenerator& generator = {});
   Tensor forward(const Tensor& x) const override {
     return dropout(x, p_, is_training(), generator_);
   }
@@ -421,7 +404,7 @@ class TENON_API Dropout : public Module {
 
  private:
   double p_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 
 #define TENON_ACTIVATION(Name, expression)                                \

@@ -2,16 +2,18 @@
 // operations, matrix products, convolution, attention, pooling, normalisation, losses, collectives.
 //
 // Every function builds graph nodes and returns at once; nothing is computed before a value is
-// needed (eval.h). Names, conventions and defaults are PyTorch's. Shapes broadcast as in NumPy. Two
-// tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
+// needed (compute.h). Names, conventions and defaults are PyTorch's. Shapes broadcast as in NumPy.
+// Two tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
 // number does not change the dtype of the tensor that it meets, with two exceptions: a
 // floating-point number with an integer or bool tensor gives float32, and a whole number with a
 // bool tensor gives int64. A shape, axis or dtype that does not fit throws ShapeError, DTypeError
 // or ValueError at the call; the message names the operation, the layer and the shapes.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -49,20 +51,20 @@ TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype =
 // generator, Generator::current() is used.
 /// Uniform random numbers in [0, 1).
 TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32,
-                      Generator* generator = nullptr);
+                      const OptionalGenerator& generator = {});
 /// Standard normal random numbers (Box-Muller).
 TENON_API Tensor randn(const Shape& shape, DType dtype = DType::Float32,
-                       Generator* generator = nullptr);
+                       const OptionalGenerator& generator = {});
 /// Random integers in [low, high); the range has at most 2^31 integers.
 TENON_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
-                         DType dtype = DType::Int64, Generator* generator = nullptr);
+                         DType dtype = DType::Int64, const OptionalGenerator& generator = {});
 /// Random elements: 1 with probability `p`, else 0.
 TENON_API Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::Float32,
-                           Generator* generator = nullptr);
+                           const OptionalGenerator& generator = {});
 /// Sets each element to zero with probability `p` and scales the others by 1 / (1 - p). Returns `x`
 /// unchanged if `training` is false.
 TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
-                         Generator* generator = nullptr);
+                         const OptionalGenerator& generator = {});
 
 // ---- Element-wise, one tensor
 // Functions with floating-point results convert integer and bool inputs to float32 first. neg, abs,
@@ -361,9 +363,9 @@ TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
 /// Reverses the order along axes.
 TENON_API Tensor flip(const Tensor& x, const Axes& axes);
 /// Concatenates tensors along an existing axis. PyTorch: `torch.cat`.
-TENON_API Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
+TENON_API Tensor concat(TensorList tensors, int axis = 0);
 /// Concatenates tensors of equal shape along a new axis.
-TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
+TENON_API Tensor stack(TensorList tensors, int axis = 0);
 /// `length` elements along an axis from `start`, which may be negative. Throws ValueError if the
 /// range exceeds the axis.
 TENON_API Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length);
@@ -397,17 +399,39 @@ TENON_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
 /// range is a ValueError at run time.
 TENON_API Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::Int64);
 
+/// Options of embedding() and nn::Embedding.
+struct EmbeddingOptions {
+  /// Row that gets no gradient. In the initial weight of nn::Embedding it is zero.
+  std::optional<std::int64_t> padding_index{};
+  /// Rows with a larger norm are scaled to this norm when they are read; gradients ignore the
+  /// scale. The weight is not changed (PyTorch writes the scaled rows into the weight).
+  std::optional<double> max_norm{};
+  double norm_type = 2;             ///< The p of the norm for max_norm.
+  bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
+};
+/// Rows of a weight [entries, features] by index: int64 or int32 […] to […, features]. The gradient
+/// changes only the rows that were read. Throws ShapeError or ValueError; an index out of range is
+/// a ValueError at run time.
+TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
+                           const EmbeddingOptions& options = {});
+/// embedding() with a padding index (a number, an optional number or nullopt) as its only option.
+/// An argument in braces is EmbeddingOptions, whose first member is the padding index.
+template <std::convertible_to<std::optional<std::int64_t>> PaddingIndex>
+Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding_index) {
+  return embedding(index, weight, EmbeddingOptions{.padding_index = padding_index});
+}
+
 // ---- Matrix products and convolution
 /// Matrix product with PyTorch's rules: vectors are promoted to matrices, batch axes broadcast.
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x · weightᵀ + bias: x [.., in], weight [out, in], bias [out] or undefined; gives [.., out].
 TENON_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-/// Options of conv2d(). Pairs are (height, width).
+/// Options of conv2d() and nn::Conv2d. Pairs are (height, width); one number sets both.
 struct Conv2dOptions {
-  std::pair<std::int64_t, std::int64_t> stride{1, 1};    ///< Step of the window.
-  std::pair<std::int64_t, std::int64_t> padding{0, 0};   ///< Zeros added on each side.
-  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;                               ///< Groups of channels.
+  Pair stride = 1;          ///< Step of the window.
+  Pair padding = 0;         ///< Zeros added on each side.
+  Pair dilation = 1;        ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;  ///< Groups of channels.
 };
 /// Convolution (cross-correlation, as in PyTorch): x [N, C, H, W] or [C, H, W], weight [K, C /
 /// groups, R, S], bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
@@ -422,7 +446,7 @@ struct AttentionOptions {
   double dropout_p = 0;  ///< Dropout probability of the attention weights; use 0 in evaluation.
   /// Grouped-query attention: keys and values have fewer heads; each serves a group of query heads.
   bool enable_gqa = false;
-  Generator* generator = nullptr;  ///< For dropout; null: Generator::current().
+  OptionalGenerator generator{};  ///< For dropout; without one, Generator::current().
 };
 /// Attention, softmax(scale · query · keyᵀ) · value: query [..., L, E], key [..., S, E], value
 /// [..., S, Ev]; gives [..., L, Ev]. The axis of heads comes before the axes L and S. `mask`
@@ -437,11 +461,10 @@ TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor&
 // ---- Pooling
 /// Options of two-dimensional pooling. Pairs are (height, width).
 struct Pool2dOptions {
-  std::pair<std::int64_t, std::int64_t> kernel{2, 2};   ///< Size of the window.
-  std::pair<std::int64_t, std::int64_t> stride{0, 0};   ///< Step of the window; 0: its size.
-  std::pair<std::int64_t, std::int64_t> padding{0, 0};  ///< Padding on each side.
-  std::pair<std::int64_t, std::int64_t> dilation{
-      1, 1};                      ///< Distance of the window's elements; maxima only.
+  Pair kernel = 2;                ///< Size of the window.
+  Pair stride = 0;                ///< Step of the window; 0: its size.
+  Pair padding = 0;               ///< Padding on each side.
+  Pair dilation = 1;              ///< Distance of the window's elements; maxima only.
   bool ceil_mode = false;         ///< Round the output size up instead of down.
   bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
 };
@@ -452,9 +475,9 @@ TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 /// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x [N,
 /// C, H, W] or [C, H, W] of any size. Throws ShapeError, ValueError or DTypeError.
-TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
+TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, Pair output);
 /// Maximum over windows whose sizes are chosen as in adaptive_avg_pool2d().
-TENON_API Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
+TENON_API Tensor adaptive_max_pool2d(const Tensor& x, Pair output);
 
 // ---- Normalisation. Sums and deviations of 16-bit values are computed in float32; results have
 // the dtype of x.
@@ -524,15 +547,14 @@ TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Ten
 // through the group. Throws ValueError for no parts or Reduction::None; DeviceError if only some
 // members share a device; ShapeError; DTypeError for sums of bool and means of integers.
 /// The sum or mean of all parts, for every member.
-TENON_API std::vector<Tensor> all_reduce(std::span<const Tensor> parts,
-                                         Reduction reduction = Reduction::Sum);
+TENON_API std::vector<Tensor> all_reduce(TensorList parts, Reduction reduction = Reduction::Sum);
 /// Copies `x`, which is on the device of one member, to all members.
 TENON_API std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members);
 /// All parts concatenated along the first axis, for every member.
-TENON_API std::vector<Tensor> all_gather(std::span<const Tensor> parts);
+TENON_API std::vector<Tensor> all_gather(TensorList parts);
 /// Splits the sum or mean of all parts into equal chunks along the first axis; member k gets chunk
 /// k.
-TENON_API std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts,
+TENON_API std::vector<Tensor> reduce_scatter(TensorList parts,
                                              Reduction reduction = Reduction::Sum);
 
 // ---- Assignments
@@ -547,10 +569,7 @@ assign(const Tensor& target, const Tensor& value);
 /// one graph attach assignments to the same variable, each sees the value that the previous one
 /// assigned. In a module's forward(), update() does this. Throws ValueError if a tensor is not an
 /// assignment.
-/// @{
-TENON_API Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments);
-TENON_API Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments);
-/// @}
+TENON_API Tensor with_updates(const Tensor& value, TensorList assignments);
 /// Detaches assignments: replaces the values by the same values without assignments and returns the
 /// assignments, one for each variable. A training step uses this to guard or to drop updates; an
 /// assignment that is dropped does not happen.

@@ -65,22 +65,26 @@ class TENON_API Optimizer {
   ///               can each have a rate. Undefined: the current rates.
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
-  updates(const std::vector<Tensor>& grads, const Tensor& guard = {}, const Tensor& rates = {});
+  updates(TensorList grads, const Tensor& guard = {}, const Tensor& rates = {});
   /// The learning rate of each group when the optimizer's learning rate is `lr`.
   std::vector<double> rates(double lr) const;
   /// The data type of `rates` that loses no digits: Float32, or Float64 if a parameter is Float64.
   DType rate_dtype() const;
   /// One step of a plain training loop: computes the gradients of `loss`, clips them, updates the
-  /// parameters, evaluates all of it as one program and returns the loss. It does what PyTorch's
-  /// zero_grad(), backward() and step() do together.
+  /// parameters, and evaluates all of it as one program. It does what PyTorch's zero_grad(),
+  /// backward() and step() do together.
   ///
   /// Throws ValueError if the loss depends on none of the parameters, for instance because of
   /// detach() or because a compiled function returned it. Only one thread at a time may take steps:
   /// on the CPU, a step that begins during another thread's step throws ValueError.
   ///
-  /// A class or an index out of range is a ValueError too. On the CPU the weights are then
-  /// unchanged. A GPU reports the error when the step has run, and the weights have been updated by
-  /// the other samples, unless the program evaluates updates(grads, isfinite(loss)) instead.
+  /// On a GPU, step() queues the work and returns without waiting for it. Reading the result with
+  /// item() waits; a loop that prints the loss every 100 steps should read it only then.
+  ///
+  /// A class or an index out of range is a ValueError too. On the CPU step() throws it and the
+  /// weights are unchanged. On a GPU the next read of a value throws it, and the weights have been
+  /// updated by the other samples, unless the program evaluates updates(grads, isfinite(loss))
+  /// instead.
   ///
   /// As in PyTorch, a loss that is not finite is no error and makes the weights NaN. Pass a guard
   /// to updates() if the loss can become non-finite.
@@ -90,7 +94,9 @@ class TENON_API Optimizer {
   /// @param with  more tensors to evaluate in the same program, with the values from before the
   ///              update: for instance a recurrent state from which the next step continues, or
   ///              values to print
-  double step(const Tensor& loss, const Clip& clip = {}, const std::vector<Tensor>& with = {});
+  /// @return the loss before the update, a scalar without a graph: keeping the losses of many steps
+  ///         keeps one number each
+  Tensor step(const Tensor& loss, const Clip& clip = {}, TensorList with = {});
 
   /// The learning rate from which schedules start.
   double base_lr() const { return base_lr_; }
@@ -298,7 +304,7 @@ class TENON_API Levenberg : public Optimizer {
   /// @param share  the weight of this sample
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
-  curvature_updates(const std::vector<Tensor>& grads, const Tensor& keep, double share) const;
+  curvature_updates(TensorList grads, const Tensor& keep, double share) const;
   std::string describe() const override;
 
  private:
@@ -338,12 +344,12 @@ struct ClippedGrads {
 };
 /// The gradients after both limits of `clip`. Throws ValueError for a limit that is negative or
 /// NaN.
-TENON_API std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip);
+TENON_API std::vector<Tensor> clipped(TensorList grads, const Clip& clip);
 /// Scales all gradients by one factor so that their common Euclidean norm is at most `max_norm`
 /// (PyTorch: torch.nn.utils.clip_grad_norm_).
-TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm);
+TENON_API ClippedGrads clip_grad_norm(TensorList grads, double max_norm);
 /// Clamps every element to [-limit, limit] (PyTorch: torch.nn.utils.clip_grad_value_).
-TENON_API std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit);
+TENON_API std::vector<Tensor> clip_grad_value(TensorList grads, double limit);
 
 // ---- Schedules
 

@@ -2,10 +2,8 @@
 // pooling with indices, unpooling, power-average pooling. The layers are in pooling_layers.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include <tenon/ops.h>
 
@@ -32,13 +30,13 @@ TENON_API Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {});
 /// A divisor of 0 means the default of avg_pool2d().
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t divisor);
 
-/// Options of three-dimensional pooling. Arrays are (depth, height, width).
+/// Options of three-dimensional pooling. Triples are (depth, height, width).
 struct Pool3dOptions {
-  std::array<std::int64_t, 3> kernel{2, 2, 2};    ///< Size of the window.
-  std::array<std::int64_t, 3> stride{0, 0, 0};    ///< Step of the window; 0: its size.
-  std::array<std::int64_t, 3> padding{0, 0, 0};   ///< Padding on each side.
-  std::array<std::int64_t, 3> dilation{1, 1, 1};  ///< Distance of elements; maxima only.
-  bool ceil_mode = false;                         ///< Round the output size up instead of down.
+  Triple kernel = 2;              ///< Size of the window.
+  Triple stride = 0;              ///< Step of the window; 0: its size.
+  Triple padding = 0;             ///< Padding on each side.
+  Triple dilation = 1;            ///< Distance of the window's elements; maxima only.
+  bool ceil_mode = false;         ///< Round the output size up instead of down.
   bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
   std::int64_t divisor = 0;       ///< Averages only: divisor of the sums; 0: the window's size.
 };
@@ -57,9 +55,9 @@ TENON_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output);
 TENON_API Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output);
 /// Mean over windows whose sizes are chosen so that the output has the sizes `output`, as
 /// adaptive_avg_pool2d(): x [N, C, D, H, W] or [C, D, H, W].
-TENON_API Tensor adaptive_avg_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output);
+TENON_API Tensor adaptive_avg_pool3d(const Tensor& x, Triple output);
 /// Maximum over the windows of adaptive_avg_pool3d().
-TENON_API Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output);
+TENON_API Tensor adaptive_max_pool3d(const Tensor& x, Triple output);
 
 /// Max pooling that also returns the position of each maximum (PyTorch's `return_indices=True`).
 /// `indices` is int64 of the output's shape. It holds the row-major index of the element within its
@@ -74,10 +72,8 @@ TENON_API ValuesAndIndices max_pool2d_with_indices(const Tensor& x,
 TENON_API ValuesAndIndices max_pool3d_with_indices(const Tensor& x,
                                                    const Pool3dOptions& options = {});
 TENON_API ValuesAndIndices adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output);
-TENON_API ValuesAndIndices
-adaptive_max_pool2d_with_indices(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
-TENON_API ValuesAndIndices
-adaptive_max_pool3d_with_indices(const Tensor& x, const std::array<std::int64_t, 3>& output);
+TENON_API ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x, Pair output);
+TENON_API ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x, Triple output);
 /// @}
 
 /// Partial inverse of max pooling with indices: writes the values of x [N, C, P, Q] (or without N;
@@ -91,11 +87,9 @@ TENON_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices,
                               const Pool1dOptions& pool = {},
                               std::optional<std::int64_t> output = {});
 TENON_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices,
-                              const Pool2dOptions& pool = {},
-                              std::optional<std::pair<std::int64_t, std::int64_t>> output = {});
+                              const Pool2dOptions& pool = {}, std::optional<Pair> output = {});
 TENON_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices,
-                              const Pool3dOptions& pool = {},
-                              const std::optional<std::array<std::int64_t, 3>>& output = {});
+                              const Pool3dOptions& pool = {}, std::optional<Triple> output = {});
 /// @}
 
 /// Power-average pooling: (number of elements of the window · mean of x^p over it)^(1 / p). p =

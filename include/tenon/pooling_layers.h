@@ -2,29 +2,15 @@
 // pooling over two axes are in nn.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <tenon/nn.h>
 #include <tenon/pooling.h>
 
 namespace tenon {
 namespace nn {
-
-/// Depth, height and width; one number sets all three.
-struct Triple {
-  std::int64_t d;  ///< Depth.
-  std::int64_t h;  ///< Height.
-  std::int64_t w;  ///< Width.
-  /// The same number for all three.
-  Triple(std::int64_t all) : d(all), h(all), w(all) {}  // NOLINT: implicit by design
-  /// Depth, height and width.
-  Triple(std::int64_t depth, std::int64_t height, std::int64_t width)
-      : d(depth), h(height), w(width) {}
-};
 
 /// Options of pooling layers over one or three axes. `Sizes` is a number or a Triple.
 template <class Sizes>
@@ -198,8 +184,7 @@ class TENON_API MaxUnpool2d : public ModuleOf<MaxUnpool2d> {
   /// The size of the window that was pooled.
   explicit MaxUnpool2d(Pair kernel, const PoolOptions& options = {});
   /// The unpooled tensor. `output` is the size of the pooled input, if several are possible.
-  Tensor forward(const Tensor& x, const Tensor& indices,
-                 std::optional<std::pair<std::int64_t, std::int64_t>> output = {}) const {
+  Tensor forward(const Tensor& x, const Tensor& indices, std::optional<Pair> output = {}) const {
     return max_unpool2d(x, indices, options_, output);
   }
   std::string describe() const override;
@@ -215,8 +200,7 @@ class TENON_API MaxUnpool3d : public ModuleOf<MaxUnpool3d> {
   /// The size of the window that was pooled.
   explicit MaxUnpool3d(Triple kernel, const PoolOptionsOf<Triple>& options = {});
   /// The unpooled tensor. `output` is the size of the pooled input, if several are possible.
-  Tensor forward(const Tensor& x, const Tensor& indices,
-                 const std::optional<std::array<std::int64_t, 3>>& output = {}) const {
+  Tensor forward(const Tensor& x, const Tensor& indices, std::optional<Triple> output = {}) const {
     return max_unpool3d(x, indices, options_, output);
   }
   std::string describe() const override;

@@ -1,5 +1,5 @@
 // Precision of matrix products and convolutions of float32 tensors. It is fixed when the product is
-// built: by the thread's context (set_precision() in eval.h), by a PrecisionScope, or by a layer
+// built: by the thread's context (set_precision() in compute.h), by a PrecisionScope, or by a layer
 // (nn::ModuleBase::set_precision()).
 #pragma once
 

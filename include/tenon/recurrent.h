@@ -26,7 +26,7 @@ struct RecurrentOptions {
   bool bidirectional = false;   ///< Also run the sequence in reverse and concatenate the outputs.
   std::int64_t proj_size = 0;   ///< LSTM: size that the hidden state is projected to; 0: none.
   std::string nonlinearity = "tanh";  ///< RNN: "tanh" or "relu".
-  Generator* generator = nullptr;     ///< For the initial values and for dropout.
+  OptionalGenerator generator{};      ///< For the initial values and for dropout.
 };
 
 /// Result of RNN and GRU.
@@ -134,7 +134,7 @@ class TENON_API LSTM : public ModuleOf<LSTM, RecurrentBase> {
 struct CellOptions {
   bool bias = true;                   ///< Add biases.
   std::string nonlinearity = "tanh";  ///< RNNCell: "tanh" or "relu".
-  Generator* generator = nullptr;     ///< For the initial values.
+  OptionalGenerator generator{};      ///< For the initial values.
 };
 
 /// One step of RNN: x [N, in] (or [in]) and the previous state [N, hidden] (zeros if it is not

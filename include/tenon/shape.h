@@ -1,4 +1,5 @@
-// Shape: the sizes of a tensor, stored inline without allocation; at most kMaxRank axes.
+// Shape: the sizes of a tensor, stored inline without allocation; at most kMaxRank axes. Pair and
+// Triple: sizes, strides or paddings over two or three axes.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +62,32 @@ class Shape {
   TENON_API Shape appended(std::int64_t size) const;
   std::int64_t sizes_[kMaxRank] = {};
   int rank_ = 0;
+};
+
+/// Height and width; one number sets both.
+struct Pair {
+  std::int64_t h;  ///< Height.
+  std::int64_t w;  ///< Width.
+  /// The same number for both.
+  Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit by design
+  /// Height and width.
+  Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
+  /// Whether both numbers are equal.
+  bool operator==(const Pair&) const = default;
+};
+
+/// Depth, height and width; one number sets all three.
+struct Triple {
+  std::int64_t d;  ///< Depth.
+  std::int64_t h;  ///< Height.
+  std::int64_t w;  ///< Width.
+  /// The same number for all three.
+  Triple(std::int64_t all) : d(all), h(all), w(all) {}  // NOLINT: implicit by design
+  /// Depth, height and width.
+  Triple(std::int64_t depth, std::int64_t height, std::int64_t width)
+      : d(depth), h(height), w(width) {}
+  /// Whether all three numbers are equal.
+  bool operator==(const Triple&) const = default;
 };
 
 /// Converts an axis in [-rank, rank) to one in [0, rank). Throws ShapeError with the name `what`

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <tenon/compose.h>
+#include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/images.h>

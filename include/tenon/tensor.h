@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,7 +102,7 @@ class TENON_API Tensor {
   std::int64_t numel() const { return shape().numel(); }
 
   /// Computes the value if it is still pending; returns *this.
-  const Tensor& eval() const;
+  const Tensor& compute() const;
   /// The value's bytes in host memory. Evaluates. The pointer is valid as long as this tensor lives
   /// (for a variable: as long as the value is not replaced). A value on a GPU is copied to the host
   /// once.
@@ -340,6 +341,18 @@ class TENON_API Tensor {
   static void check_count(std::int64_t count, const Shape& shape);
   void check_dtype(DType wanted) const;
   Node* node_ = nullptr;
+};
+
+/// Tensors that a function reads and does not keep: a vector, an array or a span of tensors, or a
+/// list in braces, `concat({a, b})`. A std::span that accepts braces.
+class TensorList : public std::span<const Tensor> {
+ public:
+  using std::span<const Tensor>::span;
+  /// The tensors of a span.
+  TensorList(std::span<const Tensor> tensors) : span(tensors) {}  // NOLINT: implicit by design
+  /// Tensors in braces. They live until the function that is called returns.
+  TensorList(std::initializer_list<Tensor> tensors)  // NOLINT: implicit by design
+      : span(tensors.begin(), tensors.size()) {}
 };
 
 /// A range of an axis, `start:end:step`, clipped to the axis as in NumPy. A missing start or end is

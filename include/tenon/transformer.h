@@ -52,7 +52,7 @@ struct MultiheadAttentionOptions {
   std::int64_t kv_heads = 0;   ///< Heads of keys and values (grouped queries); 0: all heads.
   bool add_bias_kv = false;    ///< Append a learned key and value, bias_k and bias_v, to all keys.
   bool add_zero_attn = false;  ///< Append a key and value of zeros after all others.
-  Generator* generator = nullptr;  ///< For the initial values and for dropout.
+  OptionalGenerator generator{};  ///< For the initial values and for dropout.
 };
 /// Which attention weights a call returns.
 enum class HeadWeights {
@@ -136,7 +136,7 @@ struct TransformerOptions {
   bool batch_first = false;             ///< Tensors are [N, S, E] instead of [S, N, E].
   bool norm_first = false;  ///< Layer norm before each block instead of after its residual sum.
   bool bias = true;         ///< Add biases to the linear layers and layer norms.
-  Generator* generator = nullptr;  ///< For the initial values and for dropout.
+  OptionalGenerator generator{};  ///< For the initial values and for dropout.
 };
 
 /// Self-attention and a feed-forward block (Vaswani et al., 2017): src [S, N, E] to the same shape.

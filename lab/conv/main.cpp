@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   for (const Layer& layer : kLayers) {
     if (argc > 5 && std::string(argv[5]) != layer.name) continue;
     const auto drawn = [&](std::int64_t a, std::int64_t b, std::int64_t side) {
-      return cast(randn({a, b, side, side}), dtype).eval();
+      return cast(randn({a, b, side, side}), dtype).compute();
     };
     const Tensors in = {drawn(batch, layer.channels, layer.side),
                         drawn(layer.filters, layer.channels, layer.kernel),

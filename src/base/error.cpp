@@ -2,13 +2,24 @@
 // file.
 #include <tenon/error.h>
 
+#include <utility>
+
 namespace tenon {
 
 Error::Error(const std::string& message) : std::runtime_error(message) {}
+Error::Error(const std::string& message, ErrorFields fields)
+    : std::runtime_error(message),
+      fields_(std::make_shared<const ErrorFields>(std::move(fields))) {}
 Error::~Error() = default;
 
-#define TENON_DEFINE_ERROR(Name)                 \
-  Name::Name(const std::string& m) : Error(m) {} \
+const ErrorFields& Error::fields() const noexcept {
+  static const ErrorFields none;
+  return fields_ != nullptr ? *fields_ : none;
+}
+
+#define TENON_DEFINE_ERROR(Name)                                              \
+  Name::Name(const std::string& m) : Error(m) {}                              \
+  Name::Name(const std::string& m, ErrorFields f) : Error(m, std::move(f)) {} \
   Name::~Name() = default
 
 TENON_DEFINE_ERROR(ShapeError);

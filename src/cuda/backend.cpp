@@ -34,13 +34,23 @@ class GpuBackend final : public Backend {
   const char* name() const override { return "cuda"; }
   DeviceTraits traits() const override {
     static const bool has_cudnn = cudnn_present(), has_cublaslt = cublaslt_present();
-    return {.is_queued = true,
+    return {.queues_calls = true,
+            .host_sees_values = false,
+            .launches_kernels = true,
+            .aligns_loop_rows = true,
+            .stores_16_bits = true,
+            .rewrites_convolutions = true,
+            .has_response_norm = true,
+            .overwrites_inputs = true,
             .overlaps_steps = true,
             .rounds_operands = true,
             .convolves_channels_last = has_cudnn,
             .has_product_library = has_cublaslt,
-            .remake = {.most_cost = std::numeric_limits<std::int64_t>::max()},
-            .attention = {.largest_size = 128, .size_step = 8, .most_heads = 65535},
+            .remake = {.most_cost = std::numeric_limits<std::int64_t>::max(), .is_cheap = true},
+            .attention = {.largest_size = 128,
+                          .size_step = 8,
+                          .most_heads = 65535,
+                          .generates_dropout = true},
             .longest_row = 65536};
   }
   void open(int index) override { target_of(index); }

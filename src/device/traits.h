@@ -11,6 +11,8 @@ struct AttentionTraits {
   std::int64_t largest_size = 0, size_step = 1;
   /// The most heads of a whole batch; 0: any number.
   std::int64_t most_heads = 0;
+  /// The engine generates the random numbers of dropout while it computes the scores.
+  bool generates_dropout = false;
 };
 
 /// When elements are recomputed by their readers instead of stored.
@@ -19,13 +21,36 @@ struct RemakeTraits {
   std::int64_t most_cost = 0;
   /// A single reader may read this many times the value's bytes in addition, to save the store.
   std::int64_t store = 0;
+  /// Arithmetic costs little beside memory traffic: centred activations and the deviations of a
+  /// batch are recomputed by their readers, and masks count double.
+  bool is_cheap = false;
 };
 
 /// What planning must know about a kind of device; engines know the rest. Defaults are the host's.
 struct DeviceTraits {
-  /// Work is queued and runs in queue order, after the call returns. The host sees no value before
-  /// it waits, and one call runs at a time.
-  bool is_queued = false;
+  /// A call queues its work and returns; the work runs in queue order. One call runs at a time, so
+  /// all calls share one arena.
+  bool queues_calls = false;
+  /// The host sees values while a call runs: it runs only the taken branch of a `cond`, and an
+  /// index out of range stops the call before later assignments. Otherwise both branches are
+  /// computed.
+  bool host_sees_values = true;
+  /// A step is a launch of a kernel that an engine generates for its region. Equal regions are
+  /// asked about once, kernels are generated in parallel, and saving a launch pays; no two steps
+  /// share a kernel.
+  bool launches_kernels = false;
+  /// Values start at the alignment of an allocation: rows of loops are padded to it.
+  bool aligns_loop_rows = false;
+  /// In 16-bit precision, large logits, products, residuals, scores and activations are stored in
+  /// 16 bits (pad_logit_rows.cpp and the lower_*.cpp of src/plan).
+  bool stores_16_bits = false;
+  /// Convolutions are rewritten for libraries: with stride 1, by groups, and of 1 x 1 pixels as
+  /// matrix products.
+  bool rewrites_convolutions = false;
+  /// An engine computes local response normalization as one step.
+  bool has_response_norm = false;
+  /// A map may store its result over a large input that nothing reads afterwards.
+  bool overwrites_inputs = false;
   /// Independent steps run concurrently if their memory is not shared.
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit dtype.

@@ -13,6 +13,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "grad/gradients.h"
 #include "grad/scan.h"
@@ -45,24 +46,25 @@ std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> c
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   const auto require = [](const Tensor& tensor, const std::string& what) {
     if (!tensor.defined())
-      throw ValueError(cat("grad: ", what, " is a tensor without a value: it was never assigned"));
+      throw make_error<ValueError>("grad: ", what,
+                                   " is a tensor without a value: it was never assigned");
   };
   require(output, "the output");
   for (std::size_t k = 0; k < inputs.size(); ++k) require(inputs[k], cat("input ", k));
   if (!is_floating(output.dtype()))
-    throw DTypeError(
-        cat("grad: the output is ", output.dtype(), "; only floating tensors have gradients"));
+    throw make_error<DTypeError>("grad: the output is ", output.dtype(),
+                                 "; only floating tensors have gradients");
   for (std::size_t k = 0; k < inputs.size(); ++k)
     if (!is_floating(inputs[k].dtype()))
-      throw DTypeError(cat("grad: input ", k, " is ", inputs[k].dtype(), inputs[k].shape(),
-                           "; only floating tensors have gradients"));
+      throw make_error<DTypeError>("grad: input ", k, " is ", inputs[k].dtype(), inputs[k].shape(),
+                                   "; only floating tensors have gradients");
   if (!seed.defined()) {
     if (output.numel() != 1)
-      throw ShapeError(cat("grad: the output is ", output.shape(),
-                           ", not a scalar: reduce it with sum or mean, or give a seed"));
+      throw make_error<ShapeError>("grad: the output is ", output.shape(),
+                                   ", not a scalar: reduce it with sum or mean, or give a seed");
   } else if (seed.shape() != output.shape() || seed.dtype() != output.dtype()) {
-    throw ShapeError(cat("grad: the seed is ", seed.dtype(), seed.shape(), ", the output ",
-                         output.dtype(), output.shape()));
+    throw make_error<ShapeError>("grad: the seed is ", seed.dtype(), seed.shape(), ", the output ",
+                                 output.dtype(), output.shape());
   }
 }
 
@@ -81,9 +83,8 @@ NumberedOrder order_of(std::span<const Tensor> outputs) {
   return order;
 }
 
-std::string named(const Node& node) {
-  return cat(op_info(node.op).name, " ", node.shape,
-             label_text(node.label).empty() ? "" : " in " + label_text(node.label));
+std::string in_label(const Node& node) {
+  return label_text(node.label).empty() ? "" : " in " + label_text(node.label);
 }
 
 // The rule of an op reads its inputs. A variable that was assigned since has another value than the
@@ -92,11 +93,11 @@ void refuse_assigned(const Node& node) {
   const Node* variable = assigned_since(node);
   if (variable == nullptr) return;
   const std::string& label = label_text(variable->label);
-  throw ValueError(cat("grad: ", named(node), " was built before the variable ",
-                       label.empty() ? cat(variable->shape) : label,
-                       " that it reads was assigned, so its gradient is gone: ask for gradients "
-                       "before the assignment, build the tensor again, or detach() it if it is a "
-                       "constant"));
+  throw make_error<ValueError>(
+      "grad: ", op_info(node.op).name, " ", node.shape, in_label(node),
+      " was built before the variable ", label.empty() ? cat(variable->shape) : label,
+      " that it reads was assigned, so its gradient is gone: ask for gradients before the "
+      "assignment, build the tensor again, or detach() it if it is a constant");
 }
 
 class Walk {
@@ -191,16 +192,17 @@ class Walk {
 
   void hand_on(Node& node, const std::vector<Tensor>& parts) {
     if (parts.size() != node.input_count)
-      throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ", parts.size(),
-                              " gradients for ", static_cast<int>(node.input_count), " inputs"));
+      throw make_error<InternalError>("grad: the rule of ", op_info(node.op).name, " gives ",
+                                      parts.size(), " gradients for ",
+                                      static_cast<int>(node.input_count), " inputs");
     for (int k = 0; k < node.input_count; ++k) {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       const Node* in = node.input(k);
       if (!part.defined() || !is_between(in)) continue;
       if (part.shape() != in->shape || (part.dtype() != in->dtype && !is_unrounded(part, *in)))
-        throw InternalError(cat("grad: the rule of ", op_info(node.op).name, " gives ",
-                                part.dtype(), part.shape(), " for input ", k, ", which is ",
-                                in->dtype, in->shape));
+        throw make_error<InternalError>("grad: the rule of ", op_info(node.op).name, " gives ",
+                                        part.dtype(), part.shape(), " for input ", k, ", which is ",
+                                        in->dtype, in->shape);
       add_to(in, part);
     }
   }
@@ -225,11 +227,12 @@ void refuse_cut(const Walk& walk, std::span<const Tensor> outputs, std::span<con
   to_values.run(outputs, seeds);
   for (const Tensor& value : values)
     if (to_values.gradient(value).defined())
-      throw ValueError(cat(
-          "grad: the output depends on a value of ", named(*value.node()),
+      throw make_error<ValueError>(
+          "grad: the output depends on a value of ", op_info(value.node()->op).name, " ",
+          value.node()->shape, in_label(*value.node()),
           " that was evaluated, and such a value keeps its graph only if it was computed from a "
           "variable: make the input a variable(), ask for gradients before evaluating, or "
-          "detach() the value if it is a constant"));
+          "detach() the value if it is a constant");
 }
 
 }  // namespace

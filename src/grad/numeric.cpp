@@ -4,7 +4,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 
 namespace tenon {
 
@@ -14,8 +14,8 @@ std::vector<std::vector<double>> numeric_gradient(const ScalarFunction& f,
   std::vector<Tensor> at = inputs;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].dtype() != DType::Float64)
-      throw DTypeError(cat("numeric_gradient: input ", k, " is ", inputs[k].dtype(),
-                           "; differences need float64"));
+      throw make_error<DTypeError>("numeric_gradient: input ", k, " is ", inputs[k].dtype(),
+                                   "; differences need float64");
     std::vector<double> values = inputs[k].to_vector<double>(), gradient(values.size());
     for (std::size_t e = 0; e < values.size(); ++e) {
       const double centre = values[e];

@@ -3,13 +3,13 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 
 namespace tenon {
 
 void Attrs::refuse() const {
-  throw InternalError(
-      cat("a node's attributes are of kind ", value_.index(), ", but its op has another kind"));
+  throw make_error<InternalError>("a node's attributes are of kind ", value_.index(),
+                                  ", but its op has another kind");
 }
 
 }  // namespace tenon

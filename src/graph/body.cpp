@@ -6,7 +6,7 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
-#include "base/str.h"
+#include "base/make_error.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -96,9 +96,10 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     if (node->realised()) continue;
     if (node->op == Op::Assign) {
       const std::string& label = label_text(node->input(0)->label);
-      throw NotSupported(cat(where(op), ": a variable", label.empty() ? "" : " (" + label + ")",
-                             " is assigned inside: make the value a carry, and assign the final "
-                             "carry after the loop"));
+      throw make_error<NotSupported>(
+          where(op), ": a variable", label.empty() ? "" : " (" + label + ")",
+          " is assigned inside: make the value a carry, and assign the final "
+          "carry after the loop");
     }
     bool depends = false;
     for (const Node* in : node->in()) depends = depends || inside.contains(in);

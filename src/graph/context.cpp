@@ -3,8 +3,8 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/per_thread.h"
-#include "base/str.h"
 #include "base/thread_pool.h"
 
 namespace tenon {
@@ -26,10 +26,10 @@ const char* name(Tune value) { return kTuneNames[static_cast<int>(value)]; }
 Tune tune_from_name(const std::string& text) {
   for (int k = 0; k < 3; ++k)
     if (text == kTuneNames[k]) return static_cast<Tune>(k);
-  throw ValueError(cat("tune '", text, "' is unknown: use off, read or write"));
+  throw make_error<ValueError>("tune '", text, "' is unknown: use off, read or write");
 }
 
-Context::Context() : generator(std::make_shared<Generator>()) {}
+Context::Context() = default;
 
 const Context* known_context() noexcept { return t_context; }
 
@@ -40,19 +40,18 @@ Context& this_context() {
 
 void check_threads(int count) {
   if (count < 0 || count > 1024)
-    throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
+    throw make_error<ValueError>("threads = ", count, ": use 1 to 1024, or 0 for all CPUs");
 }
 
 void check_memory_limit(std::int64_t bytes) {
   if (bytes < 0)
-    throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
+    throw make_error<ValueError>("memory limit = ", bytes,
+                                 ": use a number of bytes, or 0 for none");
 }
 
 const Context& current_context() { return this_context(); }
 
 ContextScope::ContextScope(const Context& context) : context_(context), outer_(&this_context()) {
-  if (context_.generator == nullptr)
-    throw ValueError("a context without a generator: give it one, std::make_shared<Generator>()");
   check_threads(context_.threads);
   check_memory_limit(context_.memory_limit);
   t_context = &context_;

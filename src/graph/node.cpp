@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/log.h"
 #include "device/versions.h"
@@ -75,7 +76,7 @@ void Node::report_unheeded() const noexcept {
     log_message(
         LogLevel::Warning,
         cat("assign", label == 0 ? "" : cat(" (", label_text(label), ")"), ": ", dtype, shape,
-            " was dropped without being evaluated: pass the assignment to eval(), "
+            " was dropped without being evaluated: pass the assignment to compute(), "
             "return it from the compiled function, or attach it to a value (update() in "
             "a module's forward, with_updates())"));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
@@ -136,7 +137,7 @@ void release(Node* node) noexcept {
 
 Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs) {
-  if (inputs.size() > 255) throw ValueError(cat(where("op"), ": more than 255 inputs"));
+  if (inputs.size() > 255) throw make_error<ValueError>(where("op"), ": more than 255 inputs");
   std::unique_ptr<Node, Unmake> node = unfilled_node();
   node->op = op;
   node->dtype = dtype;
@@ -226,9 +227,9 @@ bool set_building_constants(bool on) noexcept { return std::exchange(t_building_
 
 void refuse_two_assigners(const Node& variable) {
   const std::string& label = label_text(variable.label);
-  throw ValueError(cat("two threads assign ", label.empty() ? "a variable" : "the variable ", label,
-                       " ", variable.dtype, variable.shape,
-                       " at once: step an optimizer from one thread at a time"));
+  throw make_error<ValueError>(
+      "two threads assign ", label.empty() ? "a variable" : "the variable ", label, " ",
+      variable.dtype, variable.shape, " at once: step an optimizer from one thread at a time");
 }
 
 const std::string& label_text(std::uint32_t label) { return label_entry(label).shown; }
@@ -257,12 +258,11 @@ Called::Called(const char* op_name) noexcept
     : previous_(std::exchange(t_called, t_called == nullptr ? op_name : t_called)) {}
 Called::~Called() { t_called = previous_; }
 
-std::string where(const char* op_name) {
-  if (t_label == 0) return t_called != nullptr ? t_called : op_name;
+OpPlace where(const char* op_name) {
+  if (t_label == 0) return {t_called != nullptr ? t_called : op_name, {}};
   const Label& label = label_entry(t_label);
   const char* name = t_called != nullptr ? t_called : label.called;
-  if (name == nullptr) name = op_name;
-  return label.text.empty() ? std::string(name) : cat(name, " (", label.text, ")");
+  return {name != nullptr ? name : op_name, label.text};
 }
 
 NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values) {

@@ -16,6 +16,7 @@
 
 #include <tenon/tensor.h>
 
+#include "base/make_error.h"
 #include "device/buffer.h"
 #include "graph/attrs.h"
 #include "graph/op.h"
@@ -176,8 +177,9 @@ constexpr bool is_refused_late(Op op) noexcept { return has_trait(op, kIndexed);
 /// The device on which this thread creates tensors if none is given: its context's.
 Device default_device() noexcept;
 
-/// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
-std::string where(const char* op_name);
+/// The op that is being built, as an error names it: the op that the user called, or else
+/// `op_name`, and the layer.
+OpPlace where(const char* op_name);
 
 /// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes
 /// count as leaves, unless `through_values` asks to continue into the inputs that tracked ones

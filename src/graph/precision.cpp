@@ -5,7 +5,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "graph/context.h"
 
 namespace tenon {
@@ -21,7 +21,7 @@ Precision precision_from_name(const std::string& text) {
   constexpr const char* kLong[] = {"float32", "tfloat32", "bfloat16", "float16"};
   for (int k = 0; k < 4; ++k)
     if (text == kNames[k] || text == kLong[k]) return static_cast<Precision>(k);
-  throw ValueError(cat("precision '", text, "' is unknown: use fp32, tf32, bf16 or fp16"));
+  throw make_error<ValueError>("precision '", text, "' is unknown: use fp32, tf32, bf16 or fp16");
 }
 
 PrecisionScope::PrecisionScope(Precision precision) noexcept

@@ -14,7 +14,7 @@ struct RandomTrace {
   Tensor leaf;  // int64[2]: (seed, counter)
   // draws so far: the offset of the next draw; at the end, draws in one call
   std::int64_t draws = 0;
-  Generator* generator = nullptr;  // the generator drawn from: one for each trace
+  OptionalGenerator generator{};  // the generator drawn from: one for each trace
 };
 
 /// The trace of this thread, or null.

@@ -5,7 +5,7 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
-#include "base/str.h"
+#include "base/make_error.h"
 #include "device/versions.h"
 #include "graph/called.h"
 #include "graph/node.h"
@@ -31,17 +31,16 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
 namespace {
 const Node& checked(const Node* node) {
   if (node == nullptr) {
-    std::string at = where("");  // the called op, if it is built from others, and the layer
-    if (at.starts_with(' ')) at.erase(0, 1);
-    throw ValueError(cat(at, at.empty() ? "" : ": ",
-                         "a tensor without a value was used: it was never assigned"));
+    const OpPlace at = where("");  // the called op, if it is built from others, and the layer
+    throw make_error<ValueError>(at, at.operation.empty() && at.layer.empty() ? "" : ": ",
+                                 "a tensor without a value was used: it was never assigned");
   }
   return *node;
 }
 
 void require_data(const char* what, const void* data, std::size_t bytes) {
   if (data == nullptr && bytes != 0)
-    throw ValueError(cat(what, ": a null pointer was given for ", bytes, " bytes"));
+    throw make_error<ValueError>(what, ": a null pointer was given for ", bytes, " bytes");
 }
 }  // namespace
 
@@ -63,13 +62,14 @@ Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype, Devi
 
 void Tensor::check_count(std::int64_t count, const Shape& shape) {
   if (count != shape.numel())
-    throw ShapeError(
-        cat("Tensor::from: ", count, " values for shape ", shape, ", which has ", shape.numel()));
+    throw make_error<ShapeError>("Tensor::from: ", count, " values for shape ", shape,
+                                 ", which has ", shape.numel());
 }
 
 void Tensor::check_dtype(DType wanted) const {
   if (dtype() != wanted)
-    throw DTypeError(cat("a tensor of ", dtype(), " was read as ", wanted, ": cast() it first"));
+    throw make_error<DTypeError>("a tensor of ", dtype(), " was read as ", wanted,
+                                 ": cast() it first");
 }
 
 Tensor variable(const Tensor& init, const std::string& var_name) {
@@ -79,7 +79,7 @@ Tensor variable(const Tensor& init, const std::string& var_name) {
     buffer = Buffer::none(init.device());
   } else {
     const auto bytes = static_cast<std::size_t>(init.numel()) * item_size(init.dtype());
-    const Tensor& value = init.eval();
+    const Tensor& value = init.compute();
     buffer = Buffer::allocate(bytes, value.device());
     if (bytes != 0) buffer->copy_from(*value.node()->value, bytes);
   }
@@ -121,8 +121,8 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (ShapesOnly::is_on()) return;
   Node& node = *target.node();
   if (bytes != node.value->bytes())
-    throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
-                         ", which has ", node.value->bytes()));
+    throw make_error<ShapeError>("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
+                                 ", which has ", node.value->bytes());
   require_data("set_value", data, bytes);
   assign_whole(node, [&](Buffer& to) { to.write(data, bytes); });
 }
@@ -130,13 +130,14 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
 void set_value(const Tensor& target, const Tensor& value) {
   const Called called("set_value");
   if (target.shape() != value.shape() || target.dtype() != value.dtype())
-    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ",
-                         label_text(target.node()->label), target.node()->label == 0 ? "" : " ",
-                         target.dtype(), target.shape()));
+    throw make_error<ShapeError>("set_value: ", value.dtype(), value.shape(), " given for ",
+                                 label_text(target.node()->label),
+                                 target.node()->label == 0 ? "" : " ", target.dtype(),
+                                 target.shape());
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());
-  const Buffer& from = *value.eval().node()->value;
+  const Buffer& from = *value.compute().node()->value;
   assign_whole(*target.node(), [&](Buffer& to) { to.copy_from(from, bytes); });
 }
 

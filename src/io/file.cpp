@@ -15,6 +15,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/cache_file.h"
 
@@ -41,8 +42,8 @@ const char* advice(int code) {
 }
 
 [[noreturn]] void fail(const std::string& path, const char* action, int code) {
-  throw IoError(
-      cat(path, ": cannot ", action, ": ", std::generic_category().message(code), advice(code)));
+  throw make_error<IoError>(FileName{path}, ": cannot ", action, ": ",
+                            std::generic_category().message(code), advice(code));
 }
 
 std::string folder_of(const std::string& path) {
@@ -138,10 +139,10 @@ void refuse_foreign_link(const std::string& path) {
   struct stat info {};
   if (::lstat(system_path(path), &info) != 0 || !S_ISLNK(info.st_mode)) return;
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
-  throw IoError(
-      cat(path, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
-          "; writing through it would change that user's choice of file: remove the link, "
-          "or choose a folder of your own"));
+  throw make_error<IoError>(
+      FileName{path}, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
+      "; writing through it would change that user's choice of file: remove the link, "
+      "or choose a folder of your own");
 }
 
 int open_to_write(const std::string& path, int flags) {
@@ -172,8 +173,8 @@ InputFile::InputFile(const std::string& path, int fd) : path_(path), fd_(fd) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(fd_);
-    throw IoError(cat(path, ": is ", kind_of(info.st_mode),
-                      ", not a regular file: save its content to a file first"));
+    throw make_error<IoError>(FileName{path}, ": is ", kind_of(info.st_mode),
+                              ", not a regular file: save its content to a file first");
   }
   size_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0));
 }
@@ -188,8 +189,8 @@ void InputFile::read_at(std::uint64_t offset, void* out, std::uint64_t bytes) co
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path_, "read", errno);
     if (got == 0)
-      throw FormatError(cat(path_, ": ends at byte ", offset, " where ", bytes,
-                            " more were expected: the file is truncated"));
+      throw make_error<FormatError>(FileName{path_}, ": ends at byte ", offset, " where ", bytes,
+                                    " more were expected: the file is truncated");
     to += got;
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::uint64_t>(got);

@@ -3,7 +3,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 
 namespace tenon::io {
 
@@ -14,9 +14,10 @@ bool is_lfs_pointer(std::string_view bytes) noexcept {
 
 void refuse_lfs_pointer(std::string_view bytes, const std::string& name) {
   if (!is_lfs_pointer(bytes)) return;
-  throw FormatError(cat(name,
-                        ": is a Git LFS pointer, not the file itself: run 'git lfs pull' in its "
-                        "repository, or download the file"));
+  throw make_error<FormatError>(
+      FileName{name},
+      ": is a Git LFS pointer, not the file itself: run 'git lfs pull' in its "
+      "repository, or download the file");
 }
 
 }  // namespace tenon::io

@@ -18,7 +18,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "io/file.h"
 
 namespace tenon::io {
@@ -115,7 +115,8 @@ MappedFile::MappedFile(std::unique_ptr<const InputFile> file) : file_(std::move(
   if (at == MAP_FAILED) {
     const int code = errno;
     watched_->taken = false;
-    throw IoError(cat(file_->path(), ": cannot map: ", std::generic_category().message(code)));
+    throw make_error<IoError>(FileName{file_->path()},
+                              ": cannot map: ", std::generic_category().message(code));
   }
   bytes_ = {static_cast<const char*>(at), size};
   watched_->lost = false;
@@ -135,10 +136,10 @@ void MappedFile::require_whole() const {
   const bool shrunk =
       ::fstat(file_->fd(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < bytes_.size();
   if (!shrunk && (watched_ == nullptr || !watched_->lost.load(std::memory_order_acquire))) return;
-  throw FormatError(cat(file_->path(), ": was truncated from ", bytes_.size(), " to ",
-                        static_cast<std::int64_t>(info.st_size),
-                        " bytes while it was read: write a new file beside it and rename "
-                        "them"));
+  throw make_error<FormatError>(FileName{file_->path()}, ": was truncated from ", bytes_.size(),
+                                " to ", static_cast<std::int64_t>(info.st_size),
+                                " bytes while it was read: write a new file beside it and rename "
+                                "them");
 }
 
 }  // namespace tenon::io

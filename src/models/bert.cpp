@@ -36,14 +36,17 @@ nn::LayerNorm bert_norm(std::int64_t width, double eps) {
   return nn::LayerNorm({width}, {.eps = eps});
 }
 
-nn::Linear bert_linear(std::int64_t in, std::int64_t out, Generator* g) {
-  return {in, out, {.generator = g, .weight_init = [](const Shape& shape, Generator* generator) {
-                      return nn::init::normal(shape, 0, kBertDeviation, generator);
-                    }}};
+nn::Linear bert_linear(std::int64_t in, std::int64_t out, const OptionalGenerator& g) {
+  return {
+      in,
+      out,
+      {.generator = g, .weight_init = [](const Shape& shape, const OptionalGenerator& generator) {
+         return nn::init::normal(shape, 0, kBertDeviation, generator);
+       }}};
 }
 
-nn::Embedding bert_embedding(std::int64_t count, std::int64_t width, Generator* g) {
-  nn::Embedding out(count, width, g);
+nn::Embedding bert_embedding(std::int64_t count, std::int64_t width, const OptionalGenerator& g) {
+  nn::Embedding out(count, width, {}, {.generator = g});
   set_value(out.weight(), nn::init::normal({count, width}, 0, kBertDeviation, g));
   return out;
 }
@@ -63,7 +66,7 @@ BertInput bert_input(const Tensor& input, std::int64_t context) {
   return {tokens, typed ? std::optional(row(1)) : std::nullopt, unsqueeze(unsqueeze(seen, 1), 1)};
 }
 
-BertEmbeddings::BertEmbeddings(const Sizes& s, Generator* g)
+BertEmbeddings::BertEmbeddings(const Sizes& s, const OptionalGenerator& g)
     : words_(child("word_embeddings", bert_embedding(s.vocabulary, s.width, g))),
       places_(child("position_embeddings", bert_embedding(s.context, s.width, g))),
       types_(child("token_type_embeddings", bert_embedding(kTextTypes, s.width, g))),
@@ -82,7 +85,7 @@ namespace {
 // Every place looks at all that `seen` [N, 1, 1, L] allows.
 class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
  public:
-  BertSelfAttention(const BertSizes& s, Generator* g)
+  BertSelfAttention(const BertSizes& s, const OptionalGenerator& g)
       : heads_(s.heads),
         dropout_(s.attention_dropout),
         generator_(g),
@@ -104,7 +107,7 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
  private:
   std::int64_t heads_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   nn::Linear query_, key_, value_;
 };
 
@@ -112,7 +115,7 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
 // normalised.
 class BertSum : public nn::ModuleOf<BertSum> {
  public:
-  BertSum(const BertSizes& s, std::int64_t in, Generator* g)
+  BertSum(const BertSizes& s, std::int64_t in, const OptionalGenerator& g)
       : dense_(child("dense", bert_linear(in, s.width, g))),
         norm_(child("LayerNorm", bert_norm(s.width, s.eps))),
         dropout_(child("dropout", nn::Dropout(s.dropout, g))) {}
@@ -128,7 +131,7 @@ class BertSum : public nn::ModuleOf<BertSum> {
 
 class BertAttention : public nn::ModuleOf<BertAttention> {
  public:
-  BertAttention(const BertSizes& s, Generator* g)
+  BertAttention(const BertSizes& s, const OptionalGenerator& g)
       : self_(child("self", BertSelfAttention(s, g))),
         output_(child("output", BertSum(s, s.width, g))) {}
   Tensor forward(const Tensor& x, const Tensor& seen) const { return output_(self_(x, seen), x); }
@@ -140,7 +143,7 @@ class BertAttention : public nn::ModuleOf<BertAttention> {
 
 class BertIntermediate : public nn::Module {
  public:
-  BertIntermediate(const BertSizes& s, Generator* g)
+  BertIntermediate(const BertSizes& s, const OptionalGenerator& g)
       : activation_(s.activation), dense_(child("dense", bert_linear(s.width, s.hidden, g))) {}
   Tensor forward(const Tensor& x) const override { return activated(activation_, dense_(x)); }
 
@@ -151,7 +154,7 @@ class BertIntermediate : public nn::Module {
 
 class BertLayer : public nn::ModuleOf<BertLayer> {
  public:
-  BertLayer(const BertSizes& s, Generator* g)
+  BertLayer(const BertSizes& s, const OptionalGenerator& g)
       : attention_(child("attention", BertAttention(s, g))),
         intermediate_(child("intermediate", BertIntermediate(s, g))),
         output_(child("output", BertSum(s, s.hidden, g))) {}
@@ -168,7 +171,7 @@ class BertLayer : public nn::ModuleOf<BertLayer> {
 
 class BertEncoder : public nn::ModuleOf<BertEncoder> {
  public:
-  BertEncoder(const BertSizes& s, Generator* g) {
+  BertEncoder(const BertSizes& s, const OptionalGenerator& g) {
     for (std::int64_t k = 0; k < s.layers; ++k) layers_.append(BertLayer(s, g));
     child("layer", layers_);
   }
@@ -185,7 +188,7 @@ class BertEncoder : public nn::ModuleOf<BertEncoder> {
 // The first place's features as those of the whole text.
 class BertPooler : public nn::Module {
  public:
-  BertPooler(const BertSizes& s, Generator* g)
+  BertPooler(const BertSizes& s, const OptionalGenerator& g)
       : dense_(child("dense", bert_linear(s.width, s.width, g))) {}
   Tensor forward(const Tensor& x) const override {
     return tanh(dense_(squeeze(slice(x, 1, 0, 1), 1)));
@@ -198,7 +201,7 @@ class BertPooler : public nn::Module {
 // Tokens to features [N, L, width], or with a pooler to those of the texts [N, width].
 class BertModel : public nn::Module {
  public:
-  BertModel(const BertSizes& s, bool pooled, Generator* g)
+  BertModel(const BertSizes& s, bool pooled, const OptionalGenerator& g)
       : sizes_(s),
         embeddings_(child("embeddings",
                           BertEmbeddings({s.vocabulary, s.context, s.width, s.eps, s.dropout}, g))),
@@ -225,7 +228,7 @@ class BertModel : public nn::Module {
 
 class BertTransform : public nn::Module {
  public:
-  BertTransform(const BertSizes& s, Generator* g)
+  BertTransform(const BertSizes& s, const OptionalGenerator& g)
       : activation_(s.activation),
         dense_(child("dense", bert_linear(s.width, s.width, g))),
         norm_(child("LayerNorm", bert_norm(s.width, s.eps))) {}
@@ -242,7 +245,7 @@ class BertTransform : public nn::Module {
 // Scores of every word for every place, by the embedding of words.
 class BertPredictions : public nn::Module {
  public:
-  BertPredictions(const BertSizes& s, const Tensor& word_matrix, Generator* g)
+  BertPredictions(const BertSizes& s, const Tensor& word_matrix, const OptionalGenerator& g)
       : bias_(parameter("bias", zeros({s.vocabulary}))),
         transform_(child("transform", BertTransform(s, g))),
         decoder_(child("decoder", nn::Linear(s.width, s.vocabulary,
@@ -257,7 +260,7 @@ class BertPredictions : public nn::Module {
 
 class BertHeads : public nn::Module {
  public:
-  BertHeads(const BertSizes& s, const Tensor& word_matrix, Generator* g)
+  BertHeads(const BertSizes& s, const Tensor& word_matrix, const OptionalGenerator& g)
       : predictions_(child("predictions", BertPredictions(s, word_matrix, g))) {}
   Tensor forward(const Tensor& x) const override { return predictions_(x); }
 
@@ -267,7 +270,7 @@ class BertHeads : public nn::Module {
 
 class BertForMaskedLM : public nn::Module {
  public:
-  BertForMaskedLM(const BertSizes& s, Generator* g)
+  BertForMaskedLM(const BertSizes& s, const OptionalGenerator& g)
       : bert_(child("bert", BertModel(s, false, g))),
         cls_(child("cls", BertHeads(s, bert_.word_matrix(), g))) {}
   Tensor forward(const Tensor& input) const override { return cls_(bert_(input)); }
@@ -298,7 +301,7 @@ class BertForSequenceClassification : public nn::Module {
 // Scores [N, 2, L] of each place for the first and for the last of an answer.
 class BertForQuestionAnswering : public nn::Module {
  public:
-  BertForQuestionAnswering(const BertSizes& s, Generator* g)
+  BertForQuestionAnswering(const BertSizes& s, const OptionalGenerator& g)
       : bert_(child("bert", BertModel(s, false, g))),
         qa_outputs_(child("qa_outputs", bert_linear(s.width, 2, g))) {}
   Tensor forward(const Tensor& input) const override {

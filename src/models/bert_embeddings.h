@@ -27,7 +27,7 @@ class BertEmbeddings : public nn::ModuleOf<BertEmbeddings> {
     std::int64_t vocabulary = 0, context = 0, width = 0;
     double eps = 1e-12, dropout = 0.1;
   };
-  BertEmbeddings(const Sizes& sizes, Generator* g);
+  BertEmbeddings(const Sizes& sizes, const OptionalGenerator& g);
   const Tensor& word_matrix() const { return words_.weight(); }
   Tensor forward(const Tensor& tokens, const std::optional<Tensor>& types) const;
 

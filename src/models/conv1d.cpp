@@ -9,8 +9,8 @@
 
 namespace tenon::models {
 
-Conv1D::Conv1D(std::int64_t in, std::int64_t out, bool bias,
-               const std::function<Tensor(const Shape&, Generator*)>& init, Generator* generator) {
+Conv1D::Conv1D(std::int64_t in, std::int64_t out, bool bias, const nn::Initializer& init,
+               const OptionalGenerator& generator) {
   const double limit = 1 / std::sqrt(static_cast<double>(in));
   weight_ = parameter("weight", init ? init({in, out}, generator)
                                      : nn::init::uniform({in, out}, -limit, limit, generator));

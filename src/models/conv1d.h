@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include <tenon/nn.h>
@@ -13,8 +12,8 @@ namespace tenon::models {
 /// compared with nn::Linear. The weight is drawn as Linear's unless `init` is given; the bias is 0.
 class Conv1D : public nn::Module {
  public:
-  Conv1D(std::int64_t in, std::int64_t out, bool bias,
-         const std::function<Tensor(const Shape&, Generator*)>& init, Generator* generator);
+  Conv1D(std::int64_t in, std::int64_t out, bool bias, const nn::Initializer& init,
+         const OptionalGenerator& generator);
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 

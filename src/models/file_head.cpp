@@ -170,7 +170,7 @@ Variables variables_of_file(const TomlValue& tree, const Info& info) {
 
 // init = [ { parameters = "*", values = { uniform = 0.1 } } ], one after another.
 void draw_values_of_file(const TomlValue& tree, const Variables& variables,
-                         const nn::AnyModule& net, Generator* generator) {
+                         const nn::AnyModule& net, const OptionalGenerator& generator) {
   const TomlValue* list = tree.find("init");
   if (list == nullptr) return;
   constexpr char kExample[] = "[ { parameters = \"*.bias\", values = 0 } ]";
@@ -199,7 +199,7 @@ void draw_values_of_file(const TomlValue& tree, const Variables& variables,
   }
 }
 
-void freeze_parts_of_file(const TomlValue& tree, const nn::AnyModule& net) {
+void freeze_parts_of_file(const TomlValue& tree, nn::AnyModule net) {
   const TomlValue* list = tree.find("freeze");
   if (list == nullptr) return;
   for (const TomlValue& part : expect_kind(*list, Kind::List, "freeze", "[\"features\"]").items) {

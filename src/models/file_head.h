@@ -23,9 +23,9 @@ FileHead head_of_file(const io::TomlValue& tree, const std::string& path);
 Variables variables_of_file(const io::TomlValue& tree, const Info& info);
 /// The list `init`: parameters by pattern, and the values they begin with, one after another.
 void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,
-                         const nn::AnyModule& net, Generator* generator);
+                         const nn::AnyModule& net, const OptionalGenerator& generator);
 /// The list `freeze`.
-void freeze_parts_of_file(const io::TomlValue& tree, const nn::AnyModule& net);
+void freeze_parts_of_file(const io::TomlValue& tree, nn::AnyModule net);
 
 /// The value itself. Throws FileFault for another kind, with an example for `key`.
 const io::TomlValue& expect_kind(const io::TomlValue& value, io::TomlValue::Kind kind,

@@ -41,7 +41,9 @@ FileDraw uniform_draw(const TomlValue& value, const Variables& variables, const 
   }
   if (!(low <= high))
     throw FileFault{value.line, cat(what, ": uniform from ", low, " to ", high, " is empty")};
-  return {[=](const Shape& s, Generator* g) { return nn::init::uniform(s, low, high, g); }};
+  return {[=](const Shape& s, const OptionalGenerator& g) {
+    return nn::init::uniform(s, low, high, g);
+  }};
 }
 
 FileDraw draw_of_table(const TomlValue& table, const Variables& variables,
@@ -56,22 +58,30 @@ FileDraw draw_of_table(const TomlValue& table, const Variables& variables,
   if (name == "normal") {
     const TomlValue* at = table.find("mean");
     const double mean = at == nullptr ? 0 : number_of(*at, variables, what);
-    return {[=](const Shape& s, Generator* g) { return nn::init::normal(s, mean, amount, g); }};
+    return {[=](const Shape& s, const OptionalGenerator& g) {
+      return nn::init::normal(s, mean, amount, g);
+    }};
   }
   if (name == "xavier_uniform")
-    return {[=](const Shape& s, Generator* g) { return nn::init::xavier_uniform(s, amount, g); },
+    return {[=](const Shape& s, const OptionalGenerator& g) {
+              return nn::init::xavier_uniform(s, amount, g);
+            },
             true};
   if (name == "xavier_normal")
-    return {[=](const Shape& s, Generator* g) { return nn::init::xavier_normal(s, amount, g); },
+    return {[=](const Shape& s, const OptionalGenerator& g) {
+              return nn::init::xavier_normal(s, amount, g);
+            },
             true};
   if (name == "kaiming_uniform")
-    return {
-        [=](const Shape& s, Generator* g) { return nn::init::kaiming_uniform(s, amount, fan, g); },
-        true};
+    return {[=](const Shape& s, const OptionalGenerator& g) {
+              return nn::init::kaiming_uniform(s, amount, fan, g);
+            },
+            true};
   if (name == "kaiming_normal")
-    return {
-        [=](const Shape& s, Generator* g) { return nn::init::kaiming_normal(s, amount, fan, g); },
-        true};
+    return {[=](const Shape& s, const OptionalGenerator& g) {
+              return nn::init::kaiming_normal(s, amount, fan, g);
+            },
+            true};
   throw FileFault{table.line,
                   cat(what, ": there is no initializer '", name, "'",
                       near_miss(name, {"uniform", "normal", "xavier_uniform", "xavier_normal",
@@ -123,12 +133,13 @@ FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::
     if (std::find(words.begin(), words.end(), value.text) == words.end())
       throw FileFault{value.line, cat(what, ": there is no initializer '", value.text, "'",
                                       near_miss(value.text, words))};
-    return {
-        [name = value.text](const Shape& s, Generator* g) { return nn::init::by_name(name, s, g); },
-        true};
+    return {[name = value.text](const Shape& s, const OptionalGenerator& g) {
+              return nn::init::by_name(name, s, g);
+            },
+            true};
   }
   const double constant = number_of(value, variables, what);
-  return {[=](const Shape& s, Generator*) { return full(s, constant); }};
+  return {[=](const Shape& s, const OptionalGenerator&) { return full(s, constant); }};
 }
 
 LayerKeys::LayerKeys(const TomlValue& layer, const Variables& variables)
@@ -232,7 +243,7 @@ std::vector<std::int64_t> LayerKeys::axes(const std::string& key, std::size_t co
   return out;
 }
 
-nn::Pair LayerKeys::pair(const std::string& key, std::int64_t fallback, std::int64_t low) {
+Pair LayerKeys::pair(const std::string& key, std::int64_t fallback, std::int64_t low) {
   const std::vector<std::int64_t> both = axes(key, 2, fallback, low);
   return {both[0], both[1]};
 }

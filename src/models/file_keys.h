@@ -40,7 +40,7 @@ void refuse_misspelt(const io::TomlValue& table, const std::string& what, const 
 /// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
 /// "out" }.
 struct FileDraw {
-  std::function<Tensor(const Shape&, Generator*)> make;
+  nn::Initializer make;
   bool scaled_by_fan = false;  ///< takes weights of two axes and more only
 };
 FileDraw draw_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
@@ -69,7 +69,7 @@ class LayerKeys {
   /// One number for all `count` axes, or a list of so many.
   std::vector<std::int64_t> axes(const std::string& key, std::size_t count, std::int64_t fallback,
                                  std::int64_t low);
-  nn::Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
+  Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
   std::optional<FileDraw> draw(const std::string& key);
   /// The first key that is one of these words; "" : none is.
   std::string first_of(const std::vector<std::string>& words) const;

@@ -49,7 +49,7 @@ constexpr char kSequences[] = "sequences [N, places, features]";
 
 // Another draw of a parameter that its module has drawn already.
 void draw_again(const LayerKeys& keys, const nn::ModuleBase& module, const std::string& name,
-                const std::optional<FileDraw>& draw, Generator* generator) {
+                const std::optional<FileDraw>& draw, const OptionalGenerator& generator) {
   if (!draw) return;
   for (const nn::NamedTensor& p : module.named_parameters())
     if (p.name == name) {
@@ -93,13 +93,14 @@ FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
   require_rank(keys, at, 4, kImages);
   if (keys.find("kernel") == nullptr)
     keys.refuse_missing("kernel", "conv2d needs a kernel, as in { conv2d = 16, kernel = 3 }");
-  nn::Conv2dOptions options;
+  Conv2dOptions options;
   options.stride = keys.pair("stride", 1, 1);
   options.padding = keys.pair("padding", 0);
   options.dilation = keys.pair("dilation", 1, 1);
   options.groups = keys.whole("groups", 1, 1);
-  read_weight(keys, options, at);
-  const nn::Conv2d module(at.x.size(1), out, keys.pair("kernel", 1, 1), options);
+  nn::ParameterOptions parameters;
+  read_weight(keys, parameters, at);
+  const nn::Conv2d module(at.x.size(1), out, keys.pair("kernel", 1, 1), options, parameters);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
   return layer_of(module);
 }
@@ -135,11 +136,11 @@ FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
 // Over one axis, two or three: `Sizes` is what the layer takes of each.
 template <class Sizes>
 using PoolOptionsOf =
-    std::conditional_t<std::is_same_v<Sizes, nn::Pair>, nn::PoolOptions, nn::PoolOptionsOf<Sizes>>;
+    std::conditional_t<std::is_same_v<Sizes, Pair>, nn::PoolOptions, nn::PoolOptionsOf<Sizes>>;
 template <class Sizes>
-constexpr std::size_t kAxesOf = std::is_same_v<Sizes, nn::Pair>     ? 2
-                                : std::is_same_v<Sizes, nn::Triple> ? 3
-                                                                    : 1;
+constexpr std::size_t kAxesOf = std::is_same_v<Sizes, Pair>     ? 2
+                                : std::is_same_v<Sizes, Triple> ? 3
+                                                                : 1;
 
 template <class Sizes>
 Sizes sizes_of(LayerKeys& keys, const std::string& key, std::int64_t fallback, std::int64_t low) {
@@ -162,7 +163,7 @@ void require_axes(const LayerKeys& keys, const FileArrival& at) {
 }
 
 // Sums over windows, divided by what is given.
-FileLayer divided_pool2d(const nn::Pair& kernel, const nn::PoolOptions& o, std::int64_t divisor) {
+FileLayer divided_pool2d(const Pair& kernel, const nn::PoolOptions& o, std::int64_t divisor) {
   const Pool2dOptions options{{kernel.h, kernel.w},
                               {o.stride.h, o.stride.w},
                               {o.padding.h, o.padding.w},
@@ -421,7 +422,7 @@ FileLayer embedding_layer(LayerKeys& keys, const FileArrival& at) {
     return layer_of(module, ByPlace::Each);
   }
   const nn::Embedding module(keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1),
-                             width, at.generator);
+                             width, {}, {.generator = at.generator});
   draw_again(keys, module, "weight", keys.draw("init"), at.generator);
   return layer_of(module, ByPlace::Each);
 }
@@ -780,7 +781,7 @@ FileLayer scale_layer(LayerKeys& keys, const FileArrival&) {
 FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
   keys.own("rows and columns", "{ pad2d = 2 }");
   require_rank(keys, at, 4, kImages);
-  const nn::Pair each = keys.pair("pad2d", 0);
+  const Pair each = keys.pair("pad2d", 0);
   const double value = keys.number("value", 0, -1e30, 1e30);
   return function_of(cat("Pad2d(", each.h, ", ", each.w, ")"), [=](const Tensor& x) {
     return pad(x, {each.w, each.w, each.h, each.h}, value);
@@ -834,17 +835,17 @@ constexpr FileKind kKinds[] = {
     {"conv_transpose2d", convolution_layer<2, true>},
     {"conv_transpose3d", convolution_layer<3, true>},
     {"max_pool1d", pool_layer<nn::MaxPool1d, std::int64_t, false>},
-    {"max_pool2d", pool_layer<nn::MaxPool2d, nn::Pair, false>},
-    {"max_pool3d", pool_layer<nn::MaxPool3d, nn::Triple, false>},
+    {"max_pool2d", pool_layer<nn::MaxPool2d, Pair, false>},
+    {"max_pool3d", pool_layer<nn::MaxPool3d, Triple, false>},
     {"avg_pool1d", pool_layer<nn::AvgPool1d, std::int64_t, true>},
-    {"avg_pool2d", pool_layer<nn::AvgPool2d, nn::Pair, true>},
-    {"avg_pool3d", pool_layer<nn::AvgPool3d, nn::Triple, true>},
+    {"avg_pool2d", pool_layer<nn::AvgPool2d, Pair, true>},
+    {"avg_pool3d", pool_layer<nn::AvgPool3d, Triple, true>},
     {"adaptive_avg_pool1d", adaptive_pool_layer<nn::AdaptiveAvgPool1d, std::int64_t>},
-    {"adaptive_avg_pool2d", adaptive_pool_layer<nn::AdaptiveAvgPool2d, nn::Pair>},
-    {"adaptive_avg_pool3d", adaptive_pool_layer<nn::AdaptiveAvgPool3d, nn::Triple>},
+    {"adaptive_avg_pool2d", adaptive_pool_layer<nn::AdaptiveAvgPool2d, Pair>},
+    {"adaptive_avg_pool3d", adaptive_pool_layer<nn::AdaptiveAvgPool3d, Triple>},
     {"adaptive_max_pool1d", adaptive_pool_layer<nn::AdaptiveMaxPool1d, std::int64_t>},
-    {"adaptive_max_pool2d", adaptive_pool_layer<nn::AdaptiveMaxPool2d, nn::Pair>},
-    {"adaptive_max_pool3d", adaptive_pool_layer<nn::AdaptiveMaxPool3d, nn::Triple>},
+    {"adaptive_max_pool2d", adaptive_pool_layer<nn::AdaptiveMaxPool2d, Pair>},
+    {"adaptive_max_pool3d", adaptive_pool_layer<nn::AdaptiveMaxPool3d, Triple>},
     {"global_avg_pool", global_avg_pool_layer},
     {"upsample2d", upsample_layer},
     {"pad2d", pad_layer},

@@ -66,7 +66,7 @@ FileLayer layer_of(const nn::AnyModule& module, ByPlace by_place = ByPlace::None
 /// What a layer is made for.
 struct FileArrival {
   Tensor x;  ///< of the right shape and dtype, without memory, for two samples
-  Generator* generator = nullptr;
+  OptionalGenerator generator{};
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  ///< of tokens that arrive
   std::string activation{};     ///< of the file; "": it has none

@@ -47,7 +47,8 @@ std::string FilePackedAttention::describe() const {
   return cat("PackedAttention(", heads_, " heads)");
 }
 
-FilePositions::FilePositions(std::int64_t places, std::int64_t width, Generator* generator)
+FilePositions::FilePositions(std::int64_t places, std::int64_t width,
+                             const OptionalGenerator& generator)
     : weight_(parameter("weight", nn::init::normal({places, width}, 0, 1, generator))) {}
 
 Tensor FilePositions::forward(const Tensor& x) const {
@@ -70,7 +71,7 @@ FileConvolution::FileConvolution(std::int64_t in, std::int64_t out,
   Shape shape =
       is_transposed() ? Shape{in, out / options_.groups} : Shape{out, in / options_.groups};
   for (const std::int64_t size : kernel) shape.push_back(size);
-  Generator* g = options_.generator;
+  const OptionalGenerator& g = options_.generator;
   weight_ = parameter(
       "weight", options_.weight_init
                     ? options_.weight_init(shape, g)
@@ -92,13 +93,11 @@ Tensor FileConvolution::forward(const Tensor& x) const {
                             {stride[0], padding[0], more[0], dilation[0], groups});
   }
   if (stride.size() == 2) {
-    const auto both = [](const std::vector<std::int64_t>& v) { return std::pair(v[0], v[1]); };
+    const auto both = [](const std::vector<std::int64_t>& v) { return Pair(v[0], v[1]); };
     return conv_transpose2d(x, weight_, bias_,
                             {both(stride), both(padding), both(more), both(dilation), groups});
   }
-  const auto all = [](const std::vector<std::int64_t>& v) {
-    return std::array<std::int64_t, 3>{v[0], v[1], v[2]};
-  };
+  const auto all = [](const std::vector<std::int64_t>& v) { return Triple(v[0], v[1], v[2]); };
   if (!is_transposed())
     return conv3d(x, weight_, bias_, {all(stride), all(padding), all(dilation), groups});
   return conv_transpose3d(x, weight_, bias_,

@@ -40,7 +40,7 @@ class FileTiedEmbedding : public nn::Module {
 /// `seen` (bool, broadcasts to [N, heads, L, S]) may be undefined.
 class FileAttention : public nn::ModuleOf<FileAttention> {
  public:
-  FileAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+  FileAttention(std::int64_t heads, bool causal, double dropout, const OptionalGenerator& generator)
       : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
   Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
                  const Tensor& seen) const;
@@ -50,13 +50,14 @@ class FileAttention : public nn::ModuleOf<FileAttention> {
   std::int64_t heads_;
   bool causal_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 
 /// The same of queries, keys and values side by side: [N, L, 3 C] to [N, L, C].
 class FilePackedAttention : public nn::Module {
  public:
-  FilePackedAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+  FilePackedAttention(std::int64_t heads, bool causal, double dropout,
+                      const OptionalGenerator& generator)
       : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -65,13 +66,13 @@ class FilePackedAttention : public nn::Module {
   std::int64_t heads_;
   bool causal_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
 };
 
 /// Adds a row of weight [places, width] to each place of x [N, T, width].
 class FilePositions : public nn::Module {
  public:
-  FilePositions(std::int64_t places, std::int64_t width, Generator* generator);
+  FilePositions(std::int64_t places, std::int64_t width, const OptionalGenerator& generator);
   Tensor forward(const Tensor& x) const override;
   /// x [N, 1, width] of one place, an int64 scalar.
   Tensor at(const Tensor& x, const Tensor& place) const { return x + embedding(place, weight_); }
@@ -90,8 +91,8 @@ class FileConvolution : public nn::Module {
     std::vector<std::int64_t> output_padding{};  ///< of a transposed one, which it makes it
     std::int64_t groups = 1;
     bool bias = true;
-    Generator* generator = nullptr;
-    std::function<Tensor(const Shape&, Generator*)> weight_init{};
+    OptionalGenerator generator{};
+    nn::Initializer weight_init{};
   };
   FileConvolution(std::int64_t in, std::int64_t out, const std::vector<std::int64_t>& kernel,
                   Options options);

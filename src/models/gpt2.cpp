@@ -31,22 +31,22 @@ struct GptSizes {
 constexpr double kDeviation = 0.02;
 
 // Weights begin with this deviation, biases at 0.
-Conv1D projection(std::int64_t in, std::int64_t out, double deviation, Generator* g) {
+Conv1D projection(std::int64_t in, std::int64_t out, double deviation, const OptionalGenerator& g) {
   return {in, out, true,
-          [deviation](const Shape& shape, Generator* generator) {
+          [deviation](const Shape& shape, const OptionalGenerator& generator) {
             return nn::init::normal(shape, 0, deviation, generator);
           },
           g};
 }
 
 // In training only, and where there is any: a network without dropout draws nothing.
-Tensor dropped(const Tensor& x, double p, const Module& module, Generator* g) {
+Tensor dropped(const Tensor& x, double p, const Module& module, const OptionalGenerator& g) {
   return p > 0 && module.is_training() ? dropout(x, p, true, g) : x;
 }
 
 class Attention : public Module {
  public:
-  Attention(const GptSizes& s, double residual, Generator* g)
+  Attention(const GptSizes& s, double residual, const OptionalGenerator& g)
       : heads_(s.heads),
         dropout_(s.dropout),
         of_scores_(s.attention_dropout),
@@ -89,13 +89,13 @@ class Attention : public Module {
  private:
   std::int64_t heads_;
   double dropout_, of_scores_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   Conv1D c_attn_, c_proj_;
 };
 
 class FeedForward : public Module {
  public:
-  FeedForward(const GptSizes& s, double residual, Generator* g)
+  FeedForward(const GptSizes& s, double residual, const OptionalGenerator& g)
       : activation_(s.activation),
         dropout_(s.dropout),
         generator_(g),
@@ -109,13 +109,13 @@ class FeedForward : public Module {
  private:
   std::string activation_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   Conv1D c_fc_, c_proj_;
 };
 
 class Block : public Module {
  public:
-  Block(const GptSizes& s, double residual, Generator* g)
+  Block(const GptSizes& s, double residual, const OptionalGenerator& g)
       : ln_1_(child("ln_1", nn::LayerNorm({s.width}, {.eps = s.eps}))),
         attn_(child("attn", Attention(s, residual, g))),
         ln_2_(child("ln_2", nn::LayerNorm({s.width}, {.eps = s.eps}))),
@@ -142,7 +142,7 @@ class Block : public Module {
 // smaller by the square root of how often that happens.
 class Transformer : public Module {
  public:
-  Transformer(const GptSizes& s, std::int64_t vocabulary, Generator* g)
+  Transformer(const GptSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
       : context_(s.context),
         dropout_(s.embedding_dropout),
         generator_(g),
@@ -171,12 +171,13 @@ class Transformer : public Module {
   std::string describe() const override { return "Transformer"; }
 
  private:
-  static nn::Embedding embedding(std::int64_t count, std::int64_t width, Generator* g) {
-    nn::Embedding out(count, width, g);
+  static nn::Embedding embedding(std::int64_t count, std::int64_t width,
+                                 const OptionalGenerator& g) {
+    nn::Embedding out(count, width, {}, {.generator = g});
     set_value(out.weight(), nn::init::normal({count, width}, 0, kDeviation, g));
     return out;
   }
-  static nn::ModuleList blocks(const GptSizes& s, Generator* g) {
+  static nn::ModuleList blocks(const GptSizes& s, const OptionalGenerator& g) {
     const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(s.layers));
     nn::ModuleList out;
     for (std::int64_t k = 0; k < s.layers; ++k) out.append(Block(s, residual, g));
@@ -185,7 +186,7 @@ class Transformer : public Module {
 
   std::int64_t context_;
   double dropout_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   nn::Embedding wte_, wpe_;
   nn::ModuleList h_;
   nn::LayerNorm ln_f_;
@@ -193,7 +194,7 @@ class Transformer : public Module {
 
 class Gpt2 : public Decoder {
  public:
-  Gpt2(const GptSizes& s, std::int64_t vocabulary, Generator* g)
+  Gpt2(const GptSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
       : sizes_(s),
         transformer_(child("transformer", Transformer(s, vocabulary, g))),
         lm_head_(child("lm_head", nn::Linear(s.width, vocabulary,

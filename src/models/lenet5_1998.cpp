@@ -150,14 +150,14 @@ constexpr const char* kConnections[] = {"012",  "123",  "234",  "345",   "045", 
 
 Tensor squash(const Tensor& x) { return tanh(x * (2.0 / 3)) * 1.7159; }
 
-Tensor drawn(const Shape& shape, std::int64_t fan_in, Generator* g) {
+Tensor drawn(const Shape& shape, std::int64_t fan_in, const OptionalGenerator& g) {
   const double most = 2.4 / static_cast<double>(fan_in);
   return nn::init::uniform(shape, -most, most, g);
 }
 
 class Convolution : public nn::Module {
  public:
-  Convolution(std::int64_t in, std::int64_t out, Generator* g)
+  Convolution(std::int64_t in, std::int64_t out, const OptionalGenerator& g)
       : weight_(parameter("weight", drawn({out, in, 5, 5}, 25 * in, g))),
         bias_(parameter("bias", drawn({out}, 25 * in, g))) {}
   Tensor forward(const Tensor& x) const override { return squash(conv2d(x, weight_, bias_)); }
@@ -169,7 +169,7 @@ class Convolution : public nn::Module {
 // The sum of 2 x 2 places, times a coefficient, and a bias: one of each a map.
 class Subsampling : public nn::Module {
  public:
-  Subsampling(std::int64_t maps, Generator* g)
+  Subsampling(std::int64_t maps, const OptionalGenerator& g)
       : weight_(parameter("weight", drawn({maps, 1, 1}, 4, g))),
         bias_(parameter("bias", drawn({maps, 1, 1}, 4, g))) {}
   Tensor forward(const Tensor& x) const override {
@@ -183,7 +183,7 @@ class Subsampling : public nn::Module {
 // Only kernels of connections are weights; where there is none, a kernel of zeros stands.
 class PartialConvolution : public nn::Module {
  public:
-  explicit PartialConvolution(Generator* g) {
+  explicit PartialConvolution(const OptionalGenerator& g) {
     std::vector<Tensor> kernels;
     std::vector<std::int64_t> places;
     for (const std::string connected : kConnections) {
@@ -209,7 +209,7 @@ class PartialConvolution : public nn::Module {
 
 class Hidden : public nn::Module {
  public:
-  Hidden(std::int64_t in, std::int64_t out, Generator* g)
+  Hidden(std::int64_t in, std::int64_t out, const OptionalGenerator& g)
       : weight_(parameter("weight", drawn({out, in}, in, g))),
         bias_(parameter("bias", drawn({out}, in, g))) {}
   Tensor forward(const Tensor& x) const override { return squash(linear(x, weight_, bias_)); }

@@ -11,6 +11,7 @@
 #include <tenon/io.h>
 #include <tenon/shapes_only.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "models/file_head.h"
 #include "models/file_parts.h"
@@ -34,7 +35,9 @@ class FileRefusal : public FormatError {
 };
 
 [[noreturn]] void refuse_at(const std::string& source, int line, const std::string& what) {
-  throw FileRefusal(line > 0 ? cat(source, ", line ", line, ": ", what) : cat(source, ": ", what));
+  if (line > 0)
+    throw make_error<FileRefusal>(FileName{source}, ", line ", LineNumber{line}, ": ", what);
+  throw make_error<FileRefusal>(FileName{source}, ": ", what);
 }
 
 class NetworkBuilder {
@@ -96,7 +99,8 @@ class NetworkBuilder {
       what += (where == trail_.rbegin() ? " (in " : ", in ") + *where;
     if (!trail_.empty()) what += ")";
     if (layer.empty()) refuse_at(source_, line, what);
-    throw FileRefusal(cat(source_, ", line ", line, ", ", layer, ": ", what));
+    throw make_error<FileRefusal>(FileName{source_}, ", line ", LineNumber{line}, ", ", layer, ": ",
+                                  what);
   }
 
   // ---- Modules
@@ -316,7 +320,7 @@ class NetworkBuilder {
   }
 
   // In evaluation, so that nothing is drawn or renewed.
-  Tensor shape_behind(const FileLayer& made, const Tensor& x) {
+  Tensor shape_behind(FileLayer& made, const Tensor& x) {
     const ShapesOnly scope;
     made.module.eval();
     const Tensor y = made.step(x, pass_);
@@ -573,7 +577,8 @@ bool is_network_file(const std::string& name) { return name.ends_with(".toml"); 
 
 NetworkFile read_network(const std::string& path) { return {path, io::read_file(path, kMostText)}; }
 
-nn::AnyModule network_of(const TomlValue& keys, const std::string& source, Generator* generator) {
+nn::AnyModule network_of(const TomlValue& keys, const std::string& source,
+                         const OptionalGenerator& generator) {
   const Options options{.generator = generator};
   return NetworkBuilder(keys, source, options).build();
 }

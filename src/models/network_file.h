@@ -28,7 +28,7 @@ nn::AnyModule create(const ParsedNetwork& network, const Options& options);
 /// A network whose keys are known to be right, built in one pass: values are drawn on the way.
 /// Throws FormatError naming `source` for others, then with random numbers drawn already.
 nn::AnyModule network_of(const io::TomlValue& keys, const std::string& source,
-                         Generator* generator);
+                         const OptionalGenerator& generator);
 
 /// A recipe from a table [recipe]. Throws FileFault for an unknown key.
 Recipe recipe_of(const io::TomlValue& table, const Variables& variables);

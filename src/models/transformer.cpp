@@ -29,10 +29,10 @@ constexpr std::int64_t kPad = 0;
 
 class TransformerModel : public Translator {
  public:
-  TransformerModel(const TransformerSizes& s, std::int64_t vocabulary, Generator* g)
+  TransformerModel(const TransformerSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
       : sizes_(s),
         generator_(g),
-        embedding_(child("embedding", nn::Embedding(vocabulary, s.width, g))),
+        embedding_(child("embedding", nn::Embedding(vocabulary, s.width, {}, {.generator = g}))),
         encoder_(child("encoder", nn::TransformerEncoder(s.layers, s.width, s.heads, parts(s, g)))),
         decoder_(
             child("decoder", nn::TransformerDecoder(s.layers, s.width, s.heads, parts(s, g)))) {
@@ -88,7 +88,7 @@ class TransformerModel : public Translator {
   }
 
  private:
-  static nn::TransformerOptions parts(const TransformerSizes& s, Generator* g) {
+  static nn::TransformerOptions parts(const TransformerSizes& s, const OptionalGenerator& g) {
     return {.dim_feedforward = s.hidden, .dropout = kDropout, .batch_first = true, .generator = g};
   }
   Tensor scaled(const Tensor& tokens) const {
@@ -101,7 +101,7 @@ class TransformerModel : public Translator {
   Tensor scores(const Tensor& x) const { return linear(x, embedding_.weight()); }
 
   TransformerSizes sizes_;
-  Generator* generator_;
+  OptionalGenerator generator_;
   nn::Embedding embedding_;
   nn::TransformerEncoder encoder_;
   nn::TransformerDecoder decoder_;

@@ -10,6 +10,7 @@
 #include <tenon/functional.h>
 #include <tenon/transformer.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/node.h"
 
@@ -20,8 +21,8 @@ namespace {
 void require_defined(std::initializer_list<std::pair<const char*, Tensor>> given) {
   for (const auto& [name, tensor] : given)
     if (!tensor.defined())
-      throw ValueError(cat(where("attention"), ": the tensor given as ", name,
-                           " has no value: it was never assigned"));
+      throw make_error<ValueError>(where("attention"), ": the tensor given as ", name,
+                                   " has no value: it was never assigned");
 }
 
 // The value of an integer tensor, if it is already in host memory.
@@ -38,15 +39,15 @@ std::optional<std::int64_t> known_number(const Tensor& x) {
 void check_place(const Tensor& place, std::int64_t places) {
   require_defined({{"place", place}});
   if (place.dtype() != DType::Int64 && place.dtype() != DType::Int32)
-    throw DTypeError(
-        cat(where("attention"), ": the position is ", place.dtype(), ", must be int64 or int32"));
+    throw make_error<DTypeError>(where("attention"), ": the position is ", place.dtype(),
+                                 ", must be int64 or int32");
   if (place.numel() != 1)
-    throw ShapeError(
-        cat(where("attention"), ": the position is ", place.shape(), ", must be one number"));
+    throw make_error<ShapeError>(where("attention"), ": the position is ", place.shape(),
+                                 ", must be one number");
   const std::optional<std::int64_t> number = known_number(place);
   if (number && (*number < 0 || *number >= places))
-    throw ValueError(cat(where("attention"), ": the position ", *number, " is outside a cache of ",
-                         places, " positions, counted from 0"));
+    throw make_error<ValueError>(where("attention"), ": the position ", *number,
+                                 " is outside a cache of ", places, " positions, counted from 0");
 }
 
 }  // namespace
@@ -58,18 +59,18 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
       kv_heads_(options.kv_heads == 0 ? heads : options.kv_heads),
       options_(options) {
   if (width < 1 || heads < 1 || width % heads != 0)
-    throw ValueError(
-        cat("MultiheadAttention: a width of ", width, " does not divide into ", heads, " heads"));
+    throw make_error<ValueError>("MultiheadAttention: a width of ", width, " does not divide into ",
+                                 heads, " heads");
   if (kv_heads_ < 1 || heads % kv_heads_ != 0)
-    throw ValueError(
-        cat("MultiheadAttention: ", heads, " heads do not divide into ", kv_heads_, " groups"));
+    throw make_error<ValueError>("MultiheadAttention: ", heads, " heads do not divide into ",
+                                 kv_heads_, " groups");
   if (!(options.dropout >= 0 && options.dropout <= 1))
-    throw ValueError(
-        cat("MultiheadAttention: dropout is ", options.dropout, ", must be in [0, 1]"));
+    throw make_error<ValueError>("MultiheadAttention: dropout is ", options.dropout,
+                                 ", must be in [0, 1]");
   const std::int64_t kdim = options.kdim == 0 ? width : options.kdim,
                      vdim = options.vdim == 0 ? width : options.vdim;
   const std::int64_t of_keys = kv_heads_ * size_of_head();
-  Generator* g = options.generator;
+  const OptionalGenerator& g = options.generator;
   if (kdim == width && vdim == width) {
     in_proj_weight_ =
         parameter("in_proj_weight", init::xavier_uniform({width + 2 * of_keys, width}, 1, g));
@@ -108,12 +109,12 @@ std::vector<Tensor> MultiheadAttention::project(int first, int end, const Tensor
                         : first == 1              ? k_proj_weight_
                                                   : v_proj_weight_;
   if (x.rank() != 3 || x.size(2) != weight.size(1))
-    throw ShapeError(cat(where("attention"), ": ", describe(), " takes a ",
-                         first == 0   ? "query"
-                         : first == 1 ? "key"
-                                      : "value",
-                         options_.batch_first ? " [N, L, " : " [L, N, ", weight.size(1), "], not ",
-                         x.shape()));
+    throw make_error<ShapeError>(where("attention"), ": ", describe(), " takes a ",
+                                 first == 0   ? "query"
+                                 : first == 1 ? "key"
+                                              : "value",
+                                 options_.batch_first ? " [N, L, " : " [L, N, ", weight.size(1),
+                                 "], not ", x.shape());
   const Tensor bias = in_proj_bias_.defined() ? narrow(in_proj_bias_, 0, begin, rows) : Tensor();
   const Tensor all = linear(x, weight, bias);
   std::vector<Tensor> parts;
@@ -138,19 +139,21 @@ Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& s
   Tensor mask = m.mask, padding = m.key_padding;
   for (const Tensor& given : {mask, padding})
     if (given.defined() && given.dtype() != DType::Bool && !is_floating(given.dtype()))
-      throw DTypeError(cat(where("attention"), ": a mask is ", given.dtype(),
-                           ", must be bool (true: not seen) or floating (added to the scores)"));
+      throw make_error<DTypeError>(
+          where("attention"), ": a mask is ", given.dtype(),
+          ", must be bool (true: not seen) or floating (added to the scores)");
   if (mask.defined()) {
     if (mask.shape() == Shape{batch * heads_, queries, keys})
       mask = reshape(mask, {batch, heads_, queries, keys});
     else if (mask.shape() != Shape{queries, keys})
-      throw ShapeError(cat(where("attention"), ": the mask is ", mask.shape(), ", must be ",
-                           Shape{queries, keys}, " or ", Shape{batch * heads_, queries, keys}));
+      throw make_error<ShapeError>(where("attention"), ": the mask is ", mask.shape(), ", must be ",
+                                   Shape{queries, keys}, " or ",
+                                   Shape{batch * heads_, queries, keys});
   }
   if (padding.defined()) {
     if (padding.shape() != Shape{batch, keys})
-      throw ShapeError(cat(where("attention"), ": the mask of padded keys is ", padding.shape(),
-                           ", must be ", Shape{batch, keys}));
+      throw make_error<ShapeError>(where("attention"), ": the mask of padded keys is ",
+                                   padding.shape(), ", must be ", Shape{batch, keys});
     padding = reshape(padding, {batch, 1, 1, keys});
   }
   if (!mask.defined() && !padding.defined()) return {};
@@ -299,14 +302,14 @@ void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t ba
   const Shape wanted{batch, kv_heads_, places, size_of_head()};
   for (const Tensor& part : {cache.keys, cache.values}) {
     if (part.shape() != wanted)
-      throw ShapeError(cat(where("attention"), ": ", describe(),
-                           " takes a cache of keys and values [", batch, ", ", kv_heads_,
-                           ", positions, ", size_of_head(), "] for a batch of ", batch, ", not ",
-                           cache.keys.shape(), " and ", cache.values.shape()));
+      throw make_error<ShapeError>(where("attention"), ": ", describe(),
+                                   " takes a cache of keys and values [", batch, ", ", kv_heads_,
+                                   ", positions, ", size_of_head(), "] for a batch of ", batch,
+                                   ", not ", cache.keys.shape(), " and ", cache.values.shape());
     const DType dtype = out_proj_->weight().dtype();
     if (part.dtype() != dtype)
-      throw DTypeError(cat(where("attention"), ": the cache is ", part.dtype(),
-                           ", the layer's weights are ", dtype, ": cast it"));
+      throw make_error<DTypeError>(where("attention"), ": the cache is ", part.dtype(),
+                                   ", the layer's weights are ", dtype, ": cast it");
   }
 }
 
@@ -315,8 +318,8 @@ CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& c
   const int along = options_.batch_first ? 1 : 0;
   require_defined({{"input", x}});
   if (x.rank() != 3 || x.size(along) != 1)
-    throw ShapeError(cat(where("attention"), ": ", describe(),
-                         " decodes one position at a time, not ", x.shape()));
+    throw make_error<ShapeError>(where("attention"), ": ", describe(),
+                                 " decodes one position at a time, not ", x.shape());
   check_cache(cache, x.size(1 - along));
   check_place(place, cache.keys.size(2));
   const Tensor number = reshape(place, {}), places = arange(0, cache.keys.size(2));
@@ -343,7 +346,8 @@ KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t p
 
 Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) {
   if (length < 1 || width < 1)
-    throw ValueError(cat("sinusoid_positions: [", length, ", ", width, "] must be at least 1"));
+    throw make_error<ValueError>("sinusoid_positions: [", length, ", ", width,
+                                 "] must be at least 1");
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(length * width));
   for (std::int64_t place = 0; place < length; ++place)
@@ -357,14 +361,14 @@ Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) 
 
 Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& options) {
   if (!x.defined())
-    throw ValueError(cat(where("rotary"), ": x has no value: it was never assigned"));
+    throw make_error<ValueError>(where("rotary"), ": x has no value: it was never assigned");
   if (x.rank() < 2 || x.size(-1) % 2 != 0 || !is_floating(x.dtype()))
-    throw ShapeError(cat(where("rotary"), ": x is ", x.dtype(), x.shape(),
-                         ", must be floating [.., L, size] with an even size"));
+    throw make_error<ShapeError>(where("rotary"), ": x is ", x.dtype(), x.shape(),
+                                 ", must be floating [.., L, size] with an even size");
   const std::int64_t length = x.size(-2), half = x.size(-1) / 2;
   if (places.defined() && places.shape() != Shape{length})
-    throw ShapeError(
-        cat(where("rotary"), ": the positions are ", places.shape(), ", must be [", length, "]"));
+    throw make_error<ShapeError>(where("rotary"), ": the positions are ", places.shape(),
+                                 ", must be [", length, "]");
   const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   const Tensor at = cast(places.defined() ? places : arange(0, length), wide);
   const Tensor rates =
@@ -387,7 +391,7 @@ Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& option
 RMSNorm::RMSNorm(const Shape& shape, const RMSNormOptions& options)
     : shape_(shape), eps_(options.eps) {
   for (const std::int64_t size : shape)
-    if (size < 1) throw ValueError(cat("RMSNorm: a size is ", size, ", must be at least 1"));
+    if (size < 1) throw make_error<ValueError>("RMSNorm: a size is ", size, ", must be at least 1");
   if (shape.rank() == 0) throw ValueError("RMSNorm: the shape has no axes");
   if (options.elementwise_affine) weight_ = parameter("weight", ones(shape));
 }

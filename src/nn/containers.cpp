@@ -2,14 +2,15 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 
 namespace tenon::nn {
 namespace {
 
 const AnyModule& item(const std::vector<AnyModule>& modules, std::int64_t index, const char* kind) {
   if (index < 0 || index >= static_cast<std::int64_t>(modules.size()))
-    throw ValueError(cat(kind, ": index ", index, " is outside its ", modules.size(), " modules"));
+    throw make_error<ValueError>(kind, ": index ", index, " is outside its ", modules.size(),
+                                 " modules");
   return modules[static_cast<std::size_t>(index)];
 }
 
@@ -23,8 +24,8 @@ Sequential::Sequential(const std::vector<AnyModule>& modules) : Sequential() {
 
 void Sequential::append(const AnyModule& module) {
   if (!module.takes_one_tensor())
-    throw ValueError(
-        cat("Sequential: ", module.describe(), " does not take one tensor and return one"));
+    throw make_error<ValueError>("Sequential: ", module.describe(),
+                                 " does not take one tensor and return one");
   modules_->push_back(child(std::to_string(modules_->size()), module));
 }
 

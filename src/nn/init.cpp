@@ -5,6 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn::init {
@@ -27,8 +28,8 @@ double safe_sqrt_ratio(double numerator, double denominator) {
 
 std::pair<std::int64_t, std::int64_t> fans(const Shape& weight) {
   if (weight.rank() < 2)
-    throw ShapeError(
-        cat("init: a weight of shape ", weight, " has no fan-in: it needs at least 2 axes"));
+    throw make_error<ShapeError>("init: a weight of shape ", weight,
+                                 " has no fan-in: it needs at least 2 axes");
   std::int64_t field = 1;
   for (int axis = 2; axis < weight.rank(); ++axis) field *= weight[axis];
   return {weight[1] * field, weight[0] * field};
@@ -39,65 +40,76 @@ double gain(const std::string& nonlinearity, double a) {
   if (nonlinearity == "tanh") return 5.0 / 3.0;
   if (nonlinearity == "relu") return std::sqrt(2.0);
   if (nonlinearity == "leaky_relu") return std::sqrt(2.0 / (1.0 + a * a));
-  throw ValueError(cat("init::gain: '", nonlinearity,
-                       "' is unknown: use linear, conv2d, sigmoid, tanh, relu or leaky_relu"));
+  throw make_error<ValueError>(
+      "init::gain: '", nonlinearity,
+      "' is unknown: use linear, conv2d, sigmoid, tanh, relu or leaky_relu");
 }
 
 Tensor constant(const Shape& shape, double value) { return full(shape, value); }
 
-Tensor uniform(const Shape& shape, double low, double high, Generator* generator) {
+Tensor uniform(const Shape& shape, double low, double high, const OptionalGenerator& generator) {
   return rand(shape, DType::Float32, generator) * (high - low) + low;
 }
 
-Tensor normal(const Shape& shape, double mean, double stddev, Generator* generator) {
+Tensor normal(const Shape& shape, double mean, double stddev, const OptionalGenerator& generator) {
   return randn(shape, DType::Float32, generator) * stddev + mean;
 }
 
-Tensor xavier_uniform(const Shape& shape, double g, Generator* generator) {
+Tensor xavier_uniform(const Shape& shape, double g, const OptionalGenerator& generator) {
   const auto [in, out] = fans(shape);
   const double limit = bound(g * safe_sqrt_ratio(2.0, static_cast<double>(in + out)));
   return uniform(shape, -limit, limit, generator);
 }
 
-Tensor xavier_normal(const Shape& shape, double g, Generator* generator) {
+Tensor xavier_normal(const Shape& shape, double g, const OptionalGenerator& generator) {
   const auto [in, out] = fans(shape);
   return normal(shape, 0, g * safe_sqrt_ratio(2.0, static_cast<double>(in + out)), generator);
 }
 
-Tensor kaiming_uniform(const Shape& shape, double a, FanMode mode, Generator* generator) {
+Tensor kaiming_uniform(const Shape& shape, double a, FanMode mode,
+                       const OptionalGenerator& generator) {
   const double limit = bound(gain("leaky_relu", a) * safe_sqrt_ratio(1.0, fan(shape, mode)));
   return uniform(shape, -limit, limit, generator);
 }
 
-Tensor kaiming_normal(const Shape& shape, double a, FanMode mode, Generator* generator) {
+Tensor kaiming_normal(const Shape& shape, double a, FanMode mode,
+                      const OptionalGenerator& generator) {
   return normal(shape, 0, gain("leaky_relu", a) * safe_sqrt_ratio(1.0, fan(shape, mode)),
                 generator);
 }
 
-Tensor lecun_normal(const Shape& shape, Generator* generator) {
+Tensor lecun_normal(const Shape& shape, const OptionalGenerator& generator) {
   return normal(shape, 0, safe_sqrt_ratio(1.0, fan(shape, FanMode::In)), generator);
 }
 
-Tensor lecun_uniform(const Shape& shape, Generator* generator) {
+Tensor lecun_uniform(const Shape& shape, const OptionalGenerator& generator) {
   const double limit = bound(safe_sqrt_ratio(1.0, fan(shape, FanMode::In)));
   return uniform(shape, -limit, limit, generator);
 }
 
-Tensor by_name(const std::string& name, const Shape& shape, Generator* generator) {
-  using Make = Tensor (*)(const Shape&, Generator*);
+Tensor by_name(const std::string& name, const Shape& shape, const OptionalGenerator& generator) {
+  using Make = Tensor (*)(const Shape&, const OptionalGenerator&);
   static constexpr std::array<std::pair<const char*, Make>, 10> kTable{{
-      {"zeros", [](const Shape& s, Generator*) { return constant(s, 0); }},
-      {"ones", [](const Shape& s, Generator*) { return constant(s, 1); }},
-      {"uniform", [](const Shape& s, Generator* g) { return uniform(s, 0, 1, g); }},
-      {"normal", [](const Shape& s, Generator* g) { return normal(s, 0, 1, g); }},
-      {"xavier_uniform", [](const Shape& s, Generator* g) { return xavier_uniform(s, 1, g); }},
-      {"xavier_normal", [](const Shape& s, Generator* g) { return xavier_normal(s, 1, g); }},
+      {"zeros", [](const Shape& s, const OptionalGenerator&) { return constant(s, 0); }},
+      {"ones", [](const Shape& s, const OptionalGenerator&) { return constant(s, 1); }},
+      {"uniform", [](const Shape& s, const OptionalGenerator& g) { return uniform(s, 0, 1, g); }},
+      {"normal", [](const Shape& s, const OptionalGenerator& g) { return normal(s, 0, 1, g); }},
+      {"xavier_uniform",
+       [](const Shape& s, const OptionalGenerator& g) { return xavier_uniform(s, 1, g); }},
+      {"xavier_normal",
+       [](const Shape& s, const OptionalGenerator& g) { return xavier_normal(s, 1, g); }},
       {"kaiming_uniform",
-       [](const Shape& s, Generator* g) { return kaiming_uniform(s, 0, FanMode::In, g); }},
+       [](const Shape& s, const OptionalGenerator& g) {
+         return kaiming_uniform(s, 0, FanMode::In, g);
+       }},
       {"kaiming_normal",
-       [](const Shape& s, Generator* g) { return kaiming_normal(s, 0, FanMode::In, g); }},
-      {"lecun_uniform", [](const Shape& s, Generator* g) { return lecun_uniform(s, g); }},
-      {"lecun_normal", [](const Shape& s, Generator* g) { return lecun_normal(s, g); }},
+       [](const Shape& s, const OptionalGenerator& g) {
+         return kaiming_normal(s, 0, FanMode::In, g);
+       }},
+      {"lecun_uniform",
+       [](const Shape& s, const OptionalGenerator& g) { return lecun_uniform(s, g); }},
+      {"lecun_normal",
+       [](const Shape& s, const OptionalGenerator& g) { return lecun_normal(s, g); }},
   }};
   std::vector<std::string> names;
   for (const auto& [known, make] : kTable) {
@@ -105,8 +117,8 @@ Tensor by_name(const std::string& name, const Shape& shape, Generator* generator
     names.emplace_back(known);
   }
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("init: '", name, "' is not an initializer",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+  throw make_error<ValueError>("init: '", name, "' is not an initializer",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"));
 }
 
 }  // namespace tenon::nn::init

@@ -16,6 +16,7 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/per_thread.h"
 #include "base/str.h"
 #include "graph/node.h"
@@ -58,9 +59,9 @@ std::string type_name(const std::type_info& type) {
 // Does not call describe(), because the module's constructor is still running.
 void check_name(const std::string& name) {
   if (name.empty() || name.find('.') != std::string::npos)
-    throw ValueError(
-        cat("module: '", name,
-            "' cannot name a part of a module: a name must not be empty or contain a dot"));
+    throw make_error<ValueError>(
+        "module: '", name,
+        "' cannot name a part of a module: a name must not be empty or contain a dot");
 }
 
 }  // namespace
@@ -87,8 +88,8 @@ thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
 ModuleBase::Call::Call(const ModuleBase& module)
     : module_(module), path_length_(path_of_thread().size()), outer_(t_call) {
   if (t_depth >= kDeepest)
-    throw ValueError(cat("module: ", kDeepest, " nested calls, the last one of ", module.describe(),
-                         ": does its forward() call itself?"));
+    throw make_error<ValueError>("module: ", kDeepest, " nested calls, the last one of ",
+                                 module.describe(), ": does its forward() call itself?");
   const ModuleState& state = *module.state_;
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
@@ -112,9 +113,10 @@ void ModuleBase::Call::give(Tensor& output) {
 
 void ModuleBase::Call::end() {
   if (outputs_.empty() && !updates_.empty())
-    throw ValueError(cat(where("update"), ": ", module_.describe(),
-                         " returns no tensor that could carry the update: return one, or write "
-                         "each_tensor() for what it returns"));
+    throw make_error<ValueError>(
+        where("update"), ": ", module_.describe(),
+        " returns no tensor that could carry the update: return one, or write "
+        "each_tensor() for what it returns");
   for (const CallObserver* o = t_observer; o != nullptr; o = o->previous_)
     o->function_(path_of_thread(), module_, inputs_, outputs_);
 }
@@ -123,8 +125,8 @@ Tensor Module::operator()(const Tensor& x) const {
   Call call(*this);
   if (!x.defined()) {
     const std::string text = describe();
-    throw ValueError(cat(where(text.substr(0, text.find('(')).c_str()),
-                         ": its input has no value: it was never assigned"));
+    throw make_error<ValueError>(where(text.substr(0, text.find('(')).c_str()),
+                                 ": its input has no value: it was never assigned");
   }
   call.take_inputs(x);
   Tensor y = forward(x);
@@ -148,7 +150,7 @@ Tensor ModuleBase::parameter(const std::string& name, const Tensor& init) {
 Tensor ModuleBase::tie(const std::string& name, const Tensor& parameter) {
   check_name(name);
   if (!parameter.defined() || !is_variable(parameter))
-    throw ValueError(cat("module: '", name, "' can only be tied to a parameter"));
+    throw make_error<ValueError>("module: '", name, "' can only be tied to a parameter");
   add_entry(name, parameter, false);
   return parameter;
 }
@@ -162,29 +164,29 @@ Tensor ModuleBase::buffer(const std::string& name, const Tensor& init) {
 
 void ModuleBase::add_entry(const std::string& name, const Tensor& tensor, bool is_buffer) {
   if (!state_->entry_names.insert(name).second)
-    throw ValueError(cat("module: there are two parameters named '", name, "'"));
+    throw make_error<ValueError>("module: there are two parameters named '", name, "'");
   state_->entries.push_back({name, tensor, is_buffer, false});
 }
 
 void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
   if (!is_training()) return;
   if (t_call == nullptr)
-    throw ValueError(cat(where("update"),
-                         ": no module is being called: call the module itself, not its forward()"));
+    throw make_error<ValueError>(
+        where("update"), ": no module is being called: call the module itself, not its forward()");
   for (const Tensor& made : t_call->updates_)
     if (made.node()->input(0) == buffer.node())
-      throw ValueError(cat(where("update"), ": ", label_text(buffer.node()->label),
-                           " is updated twice in one call"));
+      throw make_error<ValueError>(where("update"), ": ", label_text(buffer.node()->label),
+                                   " is updated twice in one call");
   t_call->updates_.push_back(assign(buffer, value));
 }
 
 void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   check_name(name);
   if (state_->child_names.contains(name))
-    throw ValueError(cat("module: there are two children named '", name, "'"));
+    throw make_error<ValueError>("module: there are two children named '", name, "'");
   Walk::states(module, [&](const ModuleState& below, const std::string&) {
     if (&below == state_.get())
-      throw ValueError(cat("module: '", name, "' would make a module its own descendant"));
+      throw make_error<ValueError>("module: '", name, "' would make a module its own descendant");
   });
   // A list is not called itself, so the list's name precedes the names of its modules.
   const auto name_it = [](auto&& self, const AnyModule& called, const std::string& by) -> void {
@@ -217,9 +219,10 @@ AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call)
 
 Tensor AnyModule::forward(const Tensor& x) const {
   if (call_ == nullptr)
-    throw NotSupported(cat(where("module"), ": ", describe(),
-                           " does not take one tensor and return one: call it with its own type, "
-                           "through as<Type>()"));
+    throw make_error<NotSupported>(
+        where("module"), ": ", describe(),
+        " does not take one tensor and return one: call it with its own type, "
+        "through as<Type>()");
   return call_(*module_, x);
 }
 
@@ -287,13 +290,13 @@ std::vector<std::pair<std::string, AnyModule>> ModuleBase::children() const {
   return state_->children;
 }
 
-void ModuleBase::train(bool on) const {
+void ModuleBase::train(bool on) {
   Walk::states(*this, [&](ModuleState& state, const std::string&) { state.training = on; });
 }
 
 bool ModuleBase::is_training() const { return state_->training; }
 
-void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
+void ModuleBase::set_frozen(const std::string& path, bool frozen) {
   int found = 0;
   std::vector<std::string> names;
   Walk::entries(*this, [&](const std::string& name, ModuleState::Entry& entry) {
@@ -305,11 +308,11 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
   });
   if (found != 0 || path.empty()) return;
   const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat(frozen ? "freeze" : "unfreeze", ": there is no parameter at '", path, "'",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+  throw make_error<ValueError>(frozen ? "freeze" : "unfreeze", ": there is no parameter at '", path,
+                               "'", near.empty() ? "" : cat("; did you mean '", near, "'?"));
 }
 
-void ModuleBase::set_precision(Precision precision, const std::string& path) const {
+void ModuleBase::set_precision(Precision precision, const std::string& path) {
   bool found = false;
   std::vector<std::string> names;
   Walk::states(*this, [&](ModuleState& state, const std::string& name) {
@@ -320,8 +323,8 @@ void ModuleBase::set_precision(Precision precision, const std::string& path) con
   });
   if (found) return;
   const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("set_precision: there is no module '", path, "'",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+  throw make_error<ValueError>("set_precision: there is no module '", path, "'",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"));
 }
 
 bool ModuleBase::has_precision(Precision precision) const {

@@ -4,6 +4,7 @@
 #include <tenon/functional.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn {
@@ -12,7 +13,8 @@ namespace {
 constexpr double kEps = 1e-5, kMomentum = 0.1;
 
 void check_sizes(std::int64_t size, const char* layer, const char* what) {
-  if (size < 1) throw ValueError(cat(layer, ": ", what, " is ", size, ", must be at least 1"));
+  if (size < 1)
+    throw make_error<ValueError>(layer, ": ", what, " is ", size, ", must be at least 1");
 }
 
 std::string eps_text(double eps) { return eps == kEps ? "" : cat(", eps=", eps); }
@@ -28,7 +30,7 @@ BatchNorm::BatchNorm(const char* kind, int min_rank, int max_rank, std::int64_t 
       options_(options) {
   check_sizes(channels, kind, "the number of channels");
   if (options.momentum && !(*options.momentum >= 0 && *options.momentum <= 1))
-    throw ValueError(cat(kind, ": momentum is ", *options.momentum, ", must be in [0, 1]"));
+    throw make_error<ValueError>(kind, ": momentum is ", *options.momentum, ", must be in [0, 1]");
   const Shape shape{channels};
   if (options.affine) {
     weight_ = parameter("weight", ones(shape));
@@ -43,17 +45,17 @@ BatchNorm::BatchNorm(const char* kind, int min_rank, int max_rank, std::int64_t 
 
 Tensor BatchNorm::forward(const Tensor& x) const {
   if (x.rank() < min_rank_ || x.rank() > max_rank_ || x.size(1) != channels_)
-    throw ShapeError(
-        cat(kind_, ": the input is ", x.shape(), ", must have ",
-            min_rank_ == max_rank_ ? cat(max_rank_) : cat(min_rank_, " or ", max_rank_),
-            " axes, the second of ", channels_));
+    throw make_error<ShapeError>(
+        kind_, ": the input is ", x.shape(), ", must have ",
+        min_rank_ == max_rank_ ? cat(max_rank_) : cat(min_rank_, " or ", max_rank_),
+        " axes, the second of ", channels_);
   if (!is_training() && running_mean_.defined())
     return batch_norm(x, running_mean_, running_var_, weight_, bias_, options_.eps);
   const std::int64_t count = x.numel() / channels_;
   if (is_training() && count == 1)
-    throw ValueError(cat(kind_, ": the input ", x.shape(),
-                         " has one value per channel, so there is no variance: train with "
-                         "larger batches, or call eval()"));
+    throw make_error<ValueError>(kind_, ": the input ", x.shape(),
+                                 " has one value per channel, so there is no variance: train with "
+                                 "larger batches, or call eval()");
   Moments batch = batch_moments(x);
   if (running_mean_.defined()) renew(batch, count);
   // Moments of an empty batch are NaN, but the weight's gradient, an empty sum, must be 0.
@@ -108,8 +110,8 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
   check_sizes(groups, "GroupNorm", "the number of groups");
   check_sizes(channels, "GroupNorm", "the number of channels");
   if (channels % groups != 0)
-    throw ValueError(
-        cat("GroupNorm: ", channels, " channels do not divide into ", groups, " groups"));
+    throw make_error<ValueError>("GroupNorm: ", channels, " channels do not divide into ", groups,
+                                 " groups");
   if (!options.affine) return;
   weight_ = parameter("weight", ones({channels}));
   bias_ = parameter("bias", zeros({channels}));
@@ -117,8 +119,8 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
 
 Tensor GroupNorm::forward(const Tensor& x) const {
   if (x.rank() < 2 || x.size(1) != channels_)
-    throw ShapeError(
-        cat("GroupNorm: the input is ", x.shape(), ", must be [N, ", channels_, ", …]"));
+    throw make_error<ShapeError>("GroupNorm: the input is ", x.shape(), ", must be [N, ", channels_,
+                                 ", …]");
   return group_norm(x, groups_, weight_, bias_, eps_);
 }
 

@@ -1,6 +1,4 @@
 // 1-D and 3-D pooling layers: options for the functions, and their description as text.
-#include <array>
-
 #include <tenon/error.h>
 #include <tenon/pooling_layers.h>
 
@@ -10,25 +8,17 @@
 namespace tenon::nn {
 namespace {
 
-using Three = std::array<std::int64_t, 3>;
-
-using TwoSizes = std::pair<std::int64_t, std::int64_t>;
-
-std::int64_t plain(std::int64_t size) { return size; }
-TwoSizes plain(Pair p) { return {p.h, p.w}; }
-Three plain(Triple t) { return {t.d, t.h, t.w}; }
-
 Ints listed(std::int64_t size) { return {size}; }
-Ints listed(const TwoSizes& p) { return {p.first, p.second}; }
-Ints listed(const Three& t) { return {t.begin(), t.end()}; }
+Ints listed(Pair p) { return {p.h, p.w}; }
+Ints listed(Triple t) { return {t.d, t.h, t.w}; }
 
 template <class Options, class Sizes>
 Options window_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
   Options out;
-  out.kernel = plain(kernel);
-  out.stride = plain(options.stride);
-  out.padding = plain(options.padding);
-  out.dilation = plain(options.dilation);
+  out.kernel = kernel;
+  out.stride = options.stride;
+  out.padding = options.padding;
+  out.dilation = options.dilation;
   check_window(layer, {{"the kernel size", listed(out.kernel), 1},
                        {"the stride", listed(out.stride), 0},
                        {"the padding", listed(out.padding), 0},
@@ -68,7 +58,7 @@ std::string describe_power(const char* layer, double p, const Options& o) {
 
 template <class Sizes>
 std::string describe_adaptive(const char* layer, Sizes output) {
-  return cat(layer, "(", sizes_text("output_size", listed(plain(output))), ")");
+  return cat(layer, "(", sizes_text("output_size", listed(output)), ")");
 }
 
 }  // namespace
@@ -107,10 +97,10 @@ LPPool1d::LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64
 std::string LPPool1d::describe() const { return describe_power("LPPool1d", p_, options_); }
 
 LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
-  check_window("LPPool2d", {{"the kernel size", listed(plain(kernel)), 1},
-                            {"the stride", listed(plain(options.stride)), 0}});
-  options_.kernel = plain(kernel);
-  options_.stride = plain(options.stride);
+  check_window("LPPool2d",
+               {{"the kernel size", listed(kernel), 1}, {"the stride", listed(options.stride), 0}});
+  options_.kernel = kernel;
+  options_.stride = options.stride;
   options_.ceil_mode = options.ceil_mode;
 }
 std::string LPPool2d::describe() const { return describe_power("LPPool2d", p_, options_); }
@@ -124,12 +114,12 @@ MaxUnpool1d::MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>&
 std::string MaxUnpool1d::describe() const { return describe_window("MaxUnpool1d", options_); }
 
 MaxUnpool2d::MaxUnpool2d(Pair kernel, const PoolOptions& options) {
-  check_window("MaxUnpool2d", {{"the kernel size", listed(plain(kernel)), 1},
-                               {"the stride", listed(plain(options.stride)), 0},
-                               {"the padding", listed(plain(options.padding)), 0}});
-  options_.kernel = plain(kernel);
-  options_.stride = plain(options.stride);
-  options_.padding = plain(options.padding);
+  check_window("MaxUnpool2d", {{"the kernel size", listed(kernel), 1},
+                               {"the stride", listed(options.stride), 0},
+                               {"the padding", listed(options.padding), 0}});
+  options_.kernel = kernel;
+  options_.stride = options.stride;
+  options_.padding = options.padding;
 }
 std::string MaxUnpool2d::describe() const { return describe_window("MaxUnpool2d", options_); }
 

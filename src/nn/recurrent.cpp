@@ -12,6 +12,7 @@
 #include <tenon/loops.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/called.h"
 #include "graph/node.h"
@@ -21,13 +22,14 @@ namespace tenon::nn {
 namespace {
 
 void check_size(const char* layer, const char* what, std::int64_t value) {
-  if (value < 1) throw ValueError(cat(layer, ": ", what, " is ", value, ", must be at least 1"));
+  if (value < 1)
+    throw make_error<ValueError>(layer, ": ", what, " is ", value, ", must be at least 1");
 }
 
 bool is_relu(const char* layer, const std::string& nonlinearity) {
   if (nonlinearity != "tanh" && nonlinearity != "relu")
-    throw ValueError(
-        cat(layer, ": nonlinearity is '", nonlinearity, "', must be 'tanh' or 'relu'"));
+    throw make_error<ValueError>(layer, ": nonlinearity is '", nonlinearity,
+                                 "', must be 'tanh' or 'relu'");
   return nonlinearity == "relu";
 }
 
@@ -100,12 +102,13 @@ RecurrentBase::RecurrentBase(Kind kind, std::int64_t in, std::int64_t hidden,
   check_size(name, "the size of the hidden state", hidden);
   check_size(name, "num_layers", options.num_layers);
   if (!(options.dropout >= 0 && options.dropout <= 1))
-    throw ValueError(cat(name, ": dropout is ", options.dropout, ", must be in [0, 1]"));
+    throw make_error<ValueError>(name, ": dropout is ", options.dropout, ", must be in [0, 1]");
   if (options.proj_size < 0 || options.proj_size >= hidden ||
       (options.proj_size > 0 && kind != Kind::Lstm))
-    throw ValueError(cat(name, ": proj_size is ", options.proj_size,
-                         kind == Kind::Lstm ? cat(", must be below the hidden size ", hidden)
-                                            : std::string(": only LSTM has a projection")));
+    throw make_error<ValueError>(name, ": proj_size is ", options.proj_size,
+                                 kind == Kind::Lstm
+                                     ? cat(", must be below the hidden size ", hidden)
+                                     : std::string(": only LSTM has a projection"));
   (void)is_relu(name, options.nonlinearity);
   const std::int64_t rows = kGates[static_cast<std::size_t>(kind)] * hidden;
   const double limit = 1 / std::sqrt(static_cast<double>(hidden));
@@ -152,12 +155,12 @@ Tensor checked_lengths(const Tensor& lengths, std::int64_t steps) {
 
 void RecurrentBase::check_input(const Tensor& x) const {
   if (!x.defined())
-    throw ValueError(cat(where("recurrent"), ": ", describe(),
-                         " was given an input without a value: it was never assigned"));
+    throw make_error<ValueError>(where("recurrent"), ": ", describe(),
+                                 " was given an input without a value: it was never assigned");
   if ((x.rank() != 2 && x.rank() != 3) || x.size(-1) != in_)
-    throw ShapeError(cat(where("recurrent"), ": ", describe(), " takes [",
-                         options_.batch_first ? "N, T, " : "T, N, ", in_, "] or [T, ", in_,
-                         "], not ", x.shape()));
+    throw make_error<ShapeError>(where("recurrent"), ": ", describe(), " takes [",
+                                 options_.batch_first ? "N, T, " : "T, N, ", in_, "] or [T, ", in_,
+                                 "], not ", x.shape());
 }
 
 std::vector<Tensor> RecurrentBase::initial_states(const std::vector<Tensor>& given,
@@ -172,9 +175,9 @@ std::vector<Tensor> RecurrentBase::initial_states(const std::vector<Tensor>& giv
     }
     const Tensor state = batched ? given[k] : unsqueeze(given[k], 1);
     if (state.shape() != shape)
-      throw ShapeError(cat(where("recurrent"), ": ", describe(), " takes an initial ",
-                           k == 0 ? "hidden" : "cell", " state ", shape,
-                           batched ? "" : " without a batch axis", ", not ", given[k].shape()));
+      throw make_error<ShapeError>(
+          where("recurrent"), ": ", describe(), " takes an initial ", k == 0 ? "hidden" : "cell",
+          " state ", shape, batched ? "" : " without a batch axis", ", not ", given[k].shape());
     out.push_back(cast(state, dtype));
   }
   return out;
@@ -204,11 +207,12 @@ RecurrentBase::Stacked RecurrentBase::run(const Tensor& input, std::vector<Tenso
   Tensor within;
   if (lengths.defined()) {
     if (lengths.shape() != Shape{batch})
-      throw ShapeError(cat(where("recurrent"), ": ", describe(), ": lengths are ", lengths.shape(),
-                           ", must be [", batch, "], one for each sequence"));
+      throw make_error<ShapeError>(where("recurrent"), ": ", describe(), ": lengths are ",
+                                   lengths.shape(), ", must be [", batch,
+                                   "], one for each sequence");
     if (is_floating(lengths.dtype()) || lengths.dtype() == DType::Bool)
-      throw DTypeError(
-          cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be integers"));
+      throw make_error<DTypeError>(where("recurrent"), ": lengths are ", lengths.dtype(),
+                                   ", must be integers");
     within =
         unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), checked_lengths(lengths, x.size(0))), 2);
     x = tenon::where(within, x, 0);  // elements after a sequence's end may have any value
@@ -275,18 +279,18 @@ Tensor state_before(const char* cell, const Tensor& x, const Tensor& state, cons
   shape[shape.rank() - 1] = weight_hh.size(1);
   if (!state.defined()) return zeros(shape, of_x.dtype());
   if (state.shape() != shape)
-    throw ShapeError(cat(where("recurrent"), ": ", cell, " takes a state ", shape, " for an input ",
-                         x.shape(), ", not ", state.shape()));
+    throw make_error<ShapeError>(where("recurrent"), ": ", cell, " takes a state ", shape,
+                                 " for an input ", x.shape(), ", not ", state.shape());
   return state;
 }
 
 void check_cell_input(const char* cell, const Tensor& x, const Tensor& weight_ih) {
   if (!x.defined())
-    throw ValueError(cat(where("recurrent"), ": ", cell,
-                         " was given an input without a value: it was never assigned"));
+    throw make_error<ValueError>(where("recurrent"), ": ", cell,
+                                 " was given an input without a value: it was never assigned");
   if ((x.rank() != 1 && x.rank() != 2) || x.size(-1) != weight_ih.size(1))
-    throw ShapeError(cat(where("recurrent"), ": ", cell, " takes [N, ", weight_ih.size(1), "] or [",
-                         weight_ih.size(1), "], not ", x.shape()));
+    throw make_error<ShapeError>(where("recurrent"), ": ", cell, " takes [N, ", weight_ih.size(1),
+                                 "] or [", weight_ih.size(1), "], not ", x.shape());
 }
 
 std::string describe_cell(const char* cell, const Tensor& weight_ih, const Tensor& weight_hh,

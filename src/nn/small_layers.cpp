@@ -3,6 +3,7 @@
 #include <tenon/error.h>
 #include <tenon/layers.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn {
@@ -11,9 +12,10 @@ InstanceNorm::InstanceNorm(const char* kind, int rank, std::int64_t channels,
                            const InstanceNormOptions& options)
     : kind_(kind), rank_(rank), channels_(channels), options_(options) {
   if (channels < 1)
-    throw ValueError(cat(kind, ": the number of channels is ", channels, ", must be at least 1"));
+    throw make_error<ValueError>(kind, ": the number of channels is ", channels,
+                                 ", must be at least 1");
   if (!(options.momentum >= 0 && options.momentum <= 1))
-    throw ValueError(cat(kind, ": momentum is ", options.momentum, ", must be in [0, 1]"));
+    throw make_error<ValueError>(kind, ": momentum is ", options.momentum, ", must be in [0, 1]");
   const Shape shape{channels};
   if (options.affine) {
     weight_ = parameter("weight", ones(shape));
@@ -29,9 +31,9 @@ InstanceNorm::InstanceNorm(const char* kind, int rank, std::int64_t channels,
 Tensor InstanceNorm::forward(const Tensor& x) const {
   const bool alone = x.rank() == rank_ - 1;
   if ((!alone && x.rank() != rank_) || x.size(alone ? 0 : 1) != channels_)
-    throw ShapeError(cat(kind_, ": the input is ", x.shape(), ", must have ", rank_,
-                         " axes, the second of ", channels_, ", or ", rank_ - 1,
-                         " without a batch"));
+    throw make_error<ShapeError>(kind_, ": the input is ", x.shape(), ", must have ", rank_,
+                                 " axes, the second of ", channels_, ", or ", rank_ - 1,
+                                 " without a batch");
   return alone ? squeeze(normalised(unsqueeze(x, 0)), 0) : normalised(x);
 }
 
@@ -67,14 +69,16 @@ std::string InstanceNorm::describe() const {
   return text + ")";
 }
 
-ChannelDropout::ChannelDropout(const char* kind, int rank, double p, Generator* generator)
+ChannelDropout::ChannelDropout(const char* kind, int rank, double p,
+                               const OptionalGenerator& generator)
     : kind_(kind), rank_(rank), p_(p), generator_(generator) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(cat(kind, ": p is ", p, ", must be in [0, 1]"));
+  if (!(p >= 0 && p <= 1)) throw make_error<ValueError>(kind, ": p is ", p, ", must be in [0, 1]");
 }
 
 Tensor ChannelDropout::forward(const Tensor& x) const {
   if (x.rank() != rank_)
-    throw ShapeError(cat(kind_, ": the input is ", x.shape(), ", must have ", rank_, " axes"));
+    throw make_error<ShapeError>(kind_, ": the input is ", x.shape(), ", must have ", rank_,
+                                 " axes");
   if (!is_training() || p_ == 0) return x;
   Shape one{x.size(0), x.size(1)};
   while (one.rank() < rank_) one.push_back(1);
@@ -85,7 +89,7 @@ std::string ChannelDropout::describe() const { return cat(kind_, "(p=", p_, ")")
 
 PReLU::PReLU(std::int64_t count, double slope) {
   if (count < 1)
-    throw ValueError(cat("PReLU: the number of slopes is ", count, ", must be at least 1"));
+    throw make_error<ValueError>("PReLU: the number of slopes is ", count, ", must be at least 1");
   weight_ = parameter("weight", full({count}, slope));
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "nn/walk.h"
 
@@ -39,7 +40,8 @@ Differences compare(const StateDict& own, const StateDict& given) {
     if (it == given.end())
       only_own.push_back(name);
     else if (!it->second.defined())
-      throw ValueError(cat("load_state_dict: '", name, "' has no value: it was never assigned"));
+      throw make_error<ValueError>("load_state_dict: '", name,
+                                   "' has no value: it was never assigned");
     else if (it->second.shape() != tensor.shape())
       d.misshapen.push_back(
           cat("'", name, "' is ", it->second.shape(), " where the model has ", tensor.shape()));
@@ -74,19 +76,19 @@ StateDict ModuleBase::state_dict() const {
   return out;
 }
 
-int ModuleBase::load_state_dict(const StateDict& given, bool strict) const {
+int ModuleBase::load_state_dict(const StateDict& given, bool strict) {
   const StateDict own = state_dict();
   const StateDict state = by_first_names(*this, given);
   const Differences d = compare(own, state);
   if (!d.misshapen.empty())
-    throw ShapeError(
-        cat("load_state_dict: ", list(d.misshapen), ": the weights belong to another network"));
+    throw make_error<ShapeError>("load_state_dict: ", list(d.misshapen),
+                                 ": the weights belong to another network");
   if (strict && !(d.missing.empty() && d.unexpected.empty()))
-    throw ValueError(
-        cat("load_state_dict: ", d.missing.empty() ? "" : cat("missing ", list(d.missing)),
-            d.missing.empty() || d.unexpected.empty() ? "" : "; ",
-            d.unexpected.empty() ? "" : cat("not in the model: ", list(d.unexpected)),
-            "; load with strict = false to leave these alone"));
+    throw make_error<ValueError>(
+        "load_state_dict: ", d.missing.empty() ? "" : cat("missing ", list(d.missing)),
+        d.missing.empty() || d.unexpected.empty() ? "" : "; ",
+        d.unexpected.empty() ? "" : cat("not in the model: ", list(d.unexpected)),
+        "; load with strict = false to leave these alone");
   int loaded = 0;
   for (const auto& [name, tensor] : own) {
     const auto it = state.find(name);

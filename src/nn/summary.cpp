@@ -65,7 +65,7 @@ class Undisturbed {
       : modes_(Walk::modes(module)),
         seed_(Generator::current().seed()),
         counter_(Generator::current().counter()) {
-    module.eval();
+    for (const auto& [state, training] : modes_) state->training = false;
   }
   ~Undisturbed() {
     Walk::set_modes(modes_);

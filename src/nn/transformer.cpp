@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 #include <tenon/transformer.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::nn {
@@ -186,8 +187,8 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                                                         const Tensor& place,
                                                         const AttentionMask& memory_mask) const {
   if (static_cast<std::int64_t>(caches.size()) != layers_.size())
-    throw ValueError(cat("TransformerDecoder: ", caches.size(), " caches were given for ",
-                         layers_.size(), " layers: get the caches from start()"));
+    throw make_error<ValueError>("TransformerDecoder: ", caches.size(), " caches were given for ",
+                                 layers_.size(), " layers: get the caches from start()");
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
     DecodedPosition made = (*layers_[k].as<TransformerDecoderLayer>())(

@@ -7,7 +7,7 @@
 #include <tenon/error.h>
 #include <tenon/tensor.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 
 namespace tenon::nn {
 
@@ -21,8 +21,8 @@ inline void check_window(const char* layer, std::initializer_list<WindowSetting>
   for (const WindowSetting& setting : settings)
     if (const std::int64_t size = *std::min_element(setting.sizes.begin(), setting.sizes.end());
         size < setting.least)
-      throw ValueError(
-          cat(layer, ": ", setting.name, " is ", size, ", must be at least ", setting.least));
+      throw make_error<ValueError>(layer, ": ", setting.name, " is ", size, ", must be at least ",
+                                   setting.least);
 }
 
 }  // namespace tenon::nn

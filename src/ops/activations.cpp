@@ -10,7 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -95,7 +95,7 @@ Tensor elu(const Tensor& input, double alpha) {
 
 Tensor celu(const Tensor& input, double alpha) {
   require_defined("celu", input);
-  if (alpha == 0) throw ValueError(cat(where("celu"), ": alpha is 0"));
+  if (alpha == 0) throw make_error<ValueError>(where("celu"), ": alpha is 0");
   const Tensor x = to_floating(input), linear = ge(x, 0);
   return where(linear, x, expm1(where(linear, 0, x) / alpha) * alpha);
 }
@@ -127,8 +127,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     return where(gt(x, 0), x, x * slope);
   }
   if (weight.rank() != 1 || x.rank() < 2 || weight.size(0) != x.size(1))
-    throw ShapeError(cat(where("prelu"), ": the weight is ", weight.shape(), ", for input ",
-                         x.shape(), " it is one number or one for each channel"));
+    throw make_error<ShapeError>(where("prelu"), ": the weight is ", weight.shape(), ", for input ",
+                                 x.shape(), " it is one number or one for each channel");
   Ints sizes(static_cast<std::size_t>(x.rank() - 1), 1);
   sizes[0] = weight.size(0);
   return where(gt(x, 0), x, x * reshape(weight, sizes));
@@ -136,10 +136,11 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 
 Tensor glu(const Tensor& x, int axis) {
   require_defined("glu", x);
-  const int a = normalize_axis(axis, x.rank(), where("glu").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("glu"));
   const std::int64_t size = x.size(a);
   if (size % 2 != 0)
-    throw ShapeError(cat(where("glu"), ": axis ", axis, " of ", x.shape(), " has no two halves"));
+    throw make_error<ShapeError>(where("glu"), ": axis ", axis, " of ", x.shape(),
+                                 " has no two halves");
   return slice(x, a, 0, size / 2) * sigmoid(slice(x, a, size / 2, size));
 }
 
@@ -155,7 +156,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
 Tensor softplus(const Tensor& input, double beta, double threshold) {
   require_defined("softplus", input);
   if (!(beta > 0))
-    throw ValueError(cat(where("softplus"), ": beta is ", beta, "; it must be positive"));
+    throw make_error<ValueError>(where("softplus"), ": beta is ", beta, "; it must be positive");
   const Tensor x = to_floating(input), z = x * beta, linear_part = gt(z, threshold);
   return where(linear_part, x, log1p(exp(where(linear_part, 0, z))) / beta);
 }

@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
@@ -59,20 +60,22 @@ Placed pool_axis(const Placed& x, int axis, std::int64_t out, Reduce reduce) {
 void check_adaptive(const char* op, const Tensor& x, const Ints& output, const char* wanted) {
   require_defined(op, x);
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
+    throw make_error<DTypeError>(where(op), ": the input is ", x.dtype(),
+                                 ", cast it to a float first");
   const int axes = static_cast<int>(output.size()), first = x.rank() - axes;
   if (first != 1 && first != 2)
-    throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", must be ", wanted));
+    throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", must be ", wanted);
   std::string sizes, least;
   for (const std::int64_t size : output) {
     sizes += cat(sizes.empty() ? "" : " x ", size);
     least += least.empty() ? "1" : " x 1";
   }
   if (*std::min_element(output.begin(), output.end()) < 1)
-    throw ValueError(cat(where(op), ": the output is ", sizes, ", must be at least ", least));
+    throw make_error<ValueError>(where(op), ": the output is ", sizes, ", must be at least ",
+                                 least);
   for (int k = first; k < x.rank(); ++k)
     if (x.size(k) < 1)
-      throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", without pixels"));
+      throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", without pixels");
 }
 
 // Pools the last axes of x [.., C, axes…]. The last axis comes first, so that of equal maxima the
@@ -114,35 +117,32 @@ Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output) {
   return pool("adaptive_max_pool1d", x, {output}, kSignals, maxima);
 }
 
-Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
-  return pool("adaptive_avg_pool2d", x, {output.first, output.second}, kImages, means);
+Tensor adaptive_avg_pool2d(const Tensor& x, Pair output) {
+  return pool("adaptive_avg_pool2d", x, {output.h, output.w}, kImages, means);
 }
 
-Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output) {
-  return pool("adaptive_max_pool2d", x, {output.first, output.second}, kImages, maxima);
+Tensor adaptive_max_pool2d(const Tensor& x, Pair output) {
+  return pool("adaptive_max_pool2d", x, {output.h, output.w}, kImages, maxima);
 }
 
-Tensor adaptive_avg_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output) {
-  return pool("adaptive_avg_pool3d", x, {output[0], output[1], output[2]}, kVolumes, means);
+Tensor adaptive_avg_pool3d(const Tensor& x, Triple output) {
+  return pool("adaptive_avg_pool3d", x, {output.d, output.h, output.w}, kVolumes, means);
 }
 
-Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output) {
-  return pool("adaptive_max_pool3d", x, {output[0], output[1], output[2]}, kVolumes, maxima);
+Tensor adaptive_max_pool3d(const Tensor& x, Triple output) {
+  return pool("adaptive_max_pool3d", x, {output.d, output.h, output.w}, kVolumes, maxima);
 }
 
 ValuesAndIndices adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output) {
   return pool_with_indices("adaptive_max_pool1d_with_indices", x, {output}, kSignals);
 }
 
-ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x,
-                                                  std::pair<std::int64_t, std::int64_t> output) {
-  return pool_with_indices("adaptive_max_pool2d_with_indices", x, {output.first, output.second},
-                           kImages);
+ValuesAndIndices adaptive_max_pool2d_with_indices(const Tensor& x, Pair output) {
+  return pool_with_indices("adaptive_max_pool2d_with_indices", x, {output.h, output.w}, kImages);
 }
 
-ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x,
-                                                  const std::array<std::int64_t, 3>& output) {
-  return pool_with_indices("adaptive_max_pool3d_with_indices", x, {output[0], output[1], output[2]},
+ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x, Triple output) {
+  return pool_with_indices("adaptive_max_pool3d_with_indices", x, {output.d, output.h, output.w},
                            kVolumes);
 }
 

@@ -6,7 +6,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/embedding.h"
 #include "ops/infer.h"
 
@@ -16,13 +16,15 @@ namespace {
 // row - column for the elements of the last two axes, int64 [rows, columns].
 Tensor diagonals(const char* op, const Tensor& x) {
   if (x.rank() < 2)
-    throw ShapeError(cat(where(op), ": input is ", x.shape(), "; a matrix has two axes or more"));
+    throw make_error<ShapeError>(where(op), ": input is ", x.shape(),
+                                 "; a matrix has two axes or more");
   return unsqueeze(arange(0, x.size(-2)), 1) - arange(0, x.size(-1));
 }
 
 Tensor filled(const Tensor& mask, Scalar value, const Tensor& x) {
   if (!is_bool(mask.dtype()))
-    throw DTypeError(cat(where("masked_fill"), ": the mask is ", mask.dtype(), ", not bool"));
+    throw make_error<DTypeError>(where("masked_fill"), ": the mask is ", mask.dtype(),
+                                 ", not bool");
   return where(mask, scalar_operand("masked_fill", value, {}, x.dtype()), x);
 }
 
@@ -46,14 +48,15 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes) {
   const Called called("roll");
   if (axes.empty()) {
     if (shifts.size() != 1)
-      throw ValueError(cat(where("roll"), ": ", shifts.size(), " shifts and no axes"));
+      throw make_error<ValueError>(where("roll"), ": ", shifts.size(), " shifts and no axes");
     return reshape(roll(reshape(x, {x.numel()}), shifts, {0}), to_ints(x.shape()));
   }
   if (shifts.size() != axes.size())
-    throw ValueError(cat(where("roll"), ": ", shifts.size(), " shifts for ", axes.size(), " axes"));
+    throw make_error<ValueError>(where("roll"), ": ", shifts.size(), " shifts for ", axes.size(),
+                                 " axes");
   Tensor out = x;
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    const int a = normalize_axis(static_cast<int>(axes[k]), x.rank(), where("roll").c_str());
+    const int a = normalize_axis(static_cast<int>(axes[k]), x.rank(), where("roll"));
     const std::int64_t size = x.shape()[a];
     if (size == 0) continue;
     const std::int64_t by = (shifts[k] % size + size) % size;
@@ -80,12 +83,12 @@ Tensor repeat(const Tensor& x, const Ints& counts) {
   const Called called("repeat");
   const auto extra = static_cast<std::ptrdiff_t>(counts.size()) - x.rank();
   if (extra < 0)
-    throw ShapeError(cat(where("repeat"), ": ", counts.size(), " counts for ", x.shape(),
-                         "; give one for each axis"));
+    throw make_error<ShapeError>(where("repeat"), ": ", counts.size(), " counts for ", x.shape(),
+                                 "; give one for each axis");
   Ints raised, expanded, sizes(static_cast<std::size_t>(extra), 1), merged;
   sizes.insert(sizes.end(), x.shape().begin(), x.shape().end());
   for (std::size_t a = 0; a < counts.size(); ++a) {
-    if (counts[a] < 0) throw ValueError(cat(where("repeat"), ": ", counts[a], " times"));
+    if (counts[a] < 0) throw make_error<ValueError>(where("repeat"), ": ", counts[a], " times");
     if (counts[a] != 1) raised.push_back(1), expanded.push_back(counts[a]);
     if (counts[a] == 1 || sizes[a] != 1) raised.push_back(sizes[a]), expanded.push_back(sizes[a]);
     merged.push_back(size_product("repeat", counts[a], sizes[a]));
@@ -102,8 +105,8 @@ Tensor repeat(const Tensor& x, const Ints& counts) {
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   const Called called("repeat_interleave");
-  if (count < 0) throw ValueError(cat(where("repeat_interleave"), ": ", count, " times"));
-  const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
+  if (count < 0) throw make_error<ValueError>(where("repeat_interleave"), ": ", count, " times");
+  const int a = normalize_axis(axis, x.rank(), where("repeat_interleave"));
   Ints merged = to_ints(x.shape());
   merged[static_cast<std::size_t>(a)] = size_product("repeat_interleave", x.size(a), count);
   if (x.rank() == kMaxRank) {  // no axis is free, so the others are merged
@@ -117,11 +120,12 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   return reshape(expand(unsqueeze(x, a + 1), sizes), merged);
 }
 
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, bool columns_first) {
+std::vector<Tensor> meshgrid(TensorList vectors, bool columns_first) {
   const Called called("meshgrid");
   Shape shape;
   for (const Tensor& v : vectors) {
-    if (v.rank() > 1) throw ShapeError(cat(where("meshgrid"), ": takes vectors, not ", v.shape()));
+    if (v.rank() > 1)
+      throw make_error<ShapeError>(where("meshgrid"), ": takes vectors, not ", v.shape());
     shape.push_back(v.numel());
   }
   std::vector<Tensor> grids;
@@ -137,15 +141,16 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, bool columns_fi
 Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                  Scalar alpha) {
   const Called called("index_add");
-  const std::string at = where("index_add");
-  const int a = normalize_axis(axis, base.rank(), at.c_str());
+  const OpPlace at = where("index_add");
+  const int a = normalize_axis(axis, base.rank(), at);
   Shape shape = base.shape();
-  if (index.rank() != 1) throw ShapeError(cat(at, ": the index is a vector, not ", index.shape()));
+  if (index.rank() != 1)
+    throw make_error<ShapeError>(at, ": the index is a vector, not ", index.shape());
   shape[a] = index.size(0);
   if (updates.shape() != shape)
-    throw ShapeError(cat(at, ": updates ", updates.shape(), " for ", index.size(0),
-                         " indices on axis ", axis, " of ", base.shape(), "; they must be ",
-                         shape));
+    throw make_error<ShapeError>(at, ": updates ", updates.shape(), " for ", index.size(0),
+                                 " indices on axis ", axis, " of ", base.shape(), "; they must be ",
+                                 shape);
   Ints column(static_cast<std::size_t>(base.rank()), 1);
   column[static_cast<std::size_t>(a)] = index.size(0);
   // bool has no sums; scatter_add() reports this error whatever the factor.
@@ -158,8 +163,8 @@ std::int64_t padding_row(std::int64_t padding_index, const Tensor& weight) {
   const std::int64_t entries = weight.size(0),
                      row = padding_index < 0 ? padding_index + entries : padding_index;
   if (row < 0 || row >= entries)
-    throw ValueError(cat(where("embedding"), ": the padding index ", padding_index, " is outside ",
-                         entries, " entries"));
+    throw make_error<ValueError>(where("embedding"), ": the padding index ", padding_index,
+                                 " is outside ", entries, " entries");
   return row;
 }
 

@@ -13,7 +13,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "graph/called.h"
 #include "graph/precision.h"
 #include "ops/infer.h"
@@ -32,14 +32,14 @@ constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
 constexpr int kOutputGrad = 5, kGradMask = 6;
 
 [[noreturn]] void refuse(const Tensor& q, const Tensor& k, const Tensor& v, const char* why) {
-  throw ShapeError(cat(where(kName), ": query ", q.shape(), ", key ", k.shape(), " and value ",
-                       v.shape(), " do not fit: ", why));
+  throw make_error<ShapeError>(where(kName), ": query ", q.shape(), ", key ", k.shape(),
+                               " and value ", v.shape(), " do not fit: ", why);
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
-    throw DTypeError(cat(where(kName), ": query is ", q.dtype(), ", key ", k.dtype(), " and value ",
-                         v.dtype(), "; they must be of one floating type"));
+    throw make_error<DTypeError>(where(kName), ": query is ", q.dtype(), ", key ", k.dtype(),
+                                 " and value ", v.dtype(), "; they must be of one floating type");
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2)
     refuse(q, k, v, "all must be [..., length, size]");
   if (q.size(-1) != k.size(-1)) refuse(q, k, v, "query and key differ in size, the last axis");
@@ -108,7 +108,7 @@ bool has_mask(const Node& node, int mask_at) {
 constexpr double kNumbers = 1 << 24;
 
 // The dropout input of the op.
-Tensor dropping(double p, Generator& generator) {
+Tensor dropping(double p, Generator generator) {
   std::int64_t draw = 0;
   const Tensor state = generator.next(&draw), at = arange(0, 3);
   const double below = std::ceil(static_cast<double>(static_cast<float>(p)) * kNumbers);
@@ -237,8 +237,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   require_defined(kName, query, key, value);
   check(query, key, value);
   if (mask.defined() && mask.dtype() != DType::Bool && !is_floating(mask.dtype()))
-    throw DTypeError(cat(where(kName), ": the mask is ", mask.dtype(),
-                         ", must be bool (true: seen) or floating (added to the scores)"));
+    throw make_error<DTypeError>(where(kName), ": the mask is ", mask.dtype(),
+                                 ", must be bool (true: seen) or floating (added to the scores)");
   const int rank = std::max({query.rank(), key.rank(), value.rank()});
   const Tensor q = with_rank(query, rank);
   Tensor k = with_rank(key, rank), v = with_rank(value, rank);
@@ -280,9 +280,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     inputs.push_back(as_four_axes(broadcast_to(read, to_shape(sizes)), lead.query));
   }
   if (drops_some) {
-    Generator* generator = options.generator;
-    inputs.push_back(
-        dropping(options.dropout_p, generator != nullptr ? *generator : Generator::current()));
+    inputs.push_back(dropping(options.dropout_p, options.generator.value_or(Generator::current())));
   }
   const Tensor y = swap_heads(result_of(build(Op::Attention, inputs, attrs), 0));
   sizes.back() = value.size(-1);
@@ -294,7 +292,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 namespace {
 
 void require(const Node& node, bool holds, const char* what) {
-  if (!holds) throw ShapeError(cat(where(node), ": ", what));
+  if (!holds) throw make_error<ShapeError>(where(node), ": ", what);
 }
 
 void check_operands(const Node& node, int mask_at) {

@@ -8,63 +8,65 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
 namespace tenon {
 namespace {
 
-struct Pair {
+struct Operands {
   Tensor a, b;
   DType dtype() const { return a.dtype(); }
 };
 
-Pair align(const char* op, const Tensor& a, const Tensor& b) {
+Operands align(const char* op, const Tensor& a, const Tensor& b) {
   require_defined(op, a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op).c_str());
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op));
   return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
 }
 
-Pair align(const char* op, const Tensor& a, Scalar b) {
+Operands align(const char* op, const Tensor& a, Scalar b) {
   require_defined(op, a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   return {cast(a, dtype), scalar_operand(op, b, a.shape(), dtype)};
 }
 
-Pair align(const char* op, Scalar a, const Tensor& b) {
-  Pair p = align(op, b, a);
+Operands align(const char* op, Scalar a, const Tensor& b) {
+  Operands p = align(op, b, a);
   return {p.b, p.a};
 }
 
-Tensor refuse_bool(Op op, const char* name, const Pair& p, const char* advice) {
+Tensor refuse_bool(Op op, const char* name, const Operands& p, const char* advice) {
   if (is_bool(p.dtype()))
-    throw DTypeError(cat(where(name), ": does not take bool tensors: ", advice));
+    throw make_error<DTypeError>(where(name), ": does not take bool tensors: ", advice);
   return build(op, {p.a, p.b});
 }
 
 // On bool, sums and maxima are "or", products and minima "and", as in PyTorch.
-Tensor either(Op op, Op on_bool, const Pair& p) {
+Tensor either(Op op, Op on_bool, const Operands& p) {
   return build(is_bool(p.dtype()) ? on_bool : op, {p.a, p.b});
 }
 
-Tensor add_pair(const Pair& p) { return either(Op::Add, Op::LogicalOr, p); }
-Tensor mul_pair(const Pair& p) { return either(Op::Mul, Op::LogicalAnd, p); }
-Tensor maximum_pair(const Pair& p) { return either(Op::Maximum, Op::LogicalOr, p); }
-Tensor minimum_pair(const Pair& p) { return either(Op::Minimum, Op::LogicalAnd, p); }
-Tensor sub_pair(const Pair& p) {
+Tensor add_pair(const Operands& p) { return either(Op::Add, Op::LogicalOr, p); }
+Tensor mul_pair(const Operands& p) { return either(Op::Mul, Op::LogicalAnd, p); }
+Tensor maximum_pair(const Operands& p) { return either(Op::Maximum, Op::LogicalOr, p); }
+Tensor minimum_pair(const Operands& p) { return either(Op::Minimum, Op::LogicalAnd, p); }
+Tensor sub_pair(const Operands& p) {
   return refuse_bool(Op::Sub, "sub", p, "use logical_xor, or cast to a number");
 }
-Tensor pow_pair(const Pair& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
-Tensor remainder_pair(const Pair& p) {
+Tensor pow_pair(const Operands& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
+Tensor remainder_pair(const Operands& p) {
   return refuse_bool(Op::Remainder, "remainder", p, "cast to a number");
 }
-Tensor atan2_pair(const Pair& p) { return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)}); }
-Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
+Tensor atan2_pair(const Operands& p) {
+  return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)});
+}
+Tensor div_pair(const Operands& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
 
-Tensor floor_divide_pair(const Pair& p) {
+Tensor floor_divide_pair(const Operands& p) {
   const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
   if (is_floating(p.dtype())) {
     // (a - rest) / b is a whole number except for its rounding error; a division by zero stays as
@@ -89,8 +91,10 @@ Tensor as_element(const Tensor& x) {
   return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
 }
 
-#define TENON_COMPARE(name, op) \
-  Tensor name##_pair(const Pair& p) { return build(Op::op, {as_element(p.a), as_element(p.b)}); }
+#define TENON_COMPARE(name, op)                               \
+  Tensor name##_pair(const Operands& p) {                     \
+    return build(Op::op, {as_element(p.a), as_element(p.b)}); \
+  }
 TENON_COMPARE(eq, Eq)
 TENON_COMPARE(ne, Ne)
 TENON_COMPARE(lt, Lt)
@@ -100,7 +104,7 @@ TENON_COMPARE(ge, Ge)
 #undef TENON_COMPARE
 
 #define TENON_LOGICAL(name, op)                                             \
-  Tensor name##_pair(const Pair& p) {                                       \
+  Tensor name##_pair(const Operands& p) {                                   \
     return build(Op::op, {cast(p.a, DType::Bool), cast(p.b, DType::Bool)}); \
   }
 TENON_LOGICAL(logical_and, LogicalAnd)
@@ -149,8 +153,8 @@ Tensor pow(const Tensor& a, Scalar b) {
   require_defined("pow", a);
   const DType dtype = scalar_dtype(a.dtype(), b);
   if (!is_floating(dtype) && b.real() < 0)
-    throw ValueError(cat(where("pow"), ": ", dtype, " to the negative power ", b,
-                         ": cast to a floating type first"));
+    throw make_error<ValueError>(where("pow"), ": ", dtype, " to the negative power ", b,
+                                 ": cast to a floating type first");
   Tensor x = cast(a, dtype);
   const double power = b.real();
   if (power == 1 && !is_bool(a.dtype())) return x;
@@ -173,8 +177,8 @@ Tensor logaddexp(const Tensor& left, const Tensor& right) {
 Tensor isclose(const Tensor& left, const Tensor& right, double rtol, double atol, bool equal_nan) {
   const Called called("isclose");
   if (!(rtol >= 0 && atol >= 0))
-    throw ValueError(cat(where("isclose"), ": the tolerances are ", rtol, " and ", atol,
-                         "; they must not be negative"));
+    throw make_error<ValueError>(where("isclose"), ": the tolerances are ", rtol, " and ", atol,
+                                 "; they must not be negative");
   const auto number = [](const Tensor& x) {
     return is_floating(x.dtype()) ? x : cast(x, DType::Float64);
   };
@@ -195,24 +199,24 @@ bool equal(const Tensor& a, const Tensor& b) {
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   require_defined("where", condition, a, b);
   if (!is_bool(condition.dtype()))
-    throw DTypeError(cat(where("where"), ": the condition is ", condition.dtype(),
-                         ", not bool: compare it, as in ne(x, 0)"));
-  const Pair p = align("where", a, b);
+    throw make_error<DTypeError>(where("where"), ": the condition is ", condition.dtype(),
+                                 ", not bool: compare it, as in ne(x, 0)");
+  const Operands p = align("where", a, b);
   if (condition.shape() == p.a.shape()) return build(Op::Where, {condition, p.a, p.b});
-  const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where").c_str());
+  const Shape shape = broadcast_shapes(condition.shape(), p.a.shape(), where("where"));
   return build(Op::Where, {broadcast_to(condition, shape), broadcast_to(p.a, shape),
                            broadcast_to(p.b, shape)});
 }
 
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   require_defined("where", condition, b);
-  const Pair p = align("where", a, b);
+  const Operands p = align("where", a, b);
   return where(condition, p.a, p.b);
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   require_defined("where", condition, a);
-  const Pair p = align("where", a, b);
+  const Operands p = align("where", a, b);
   return where(condition, p.a, p.b);
 }
 
@@ -221,7 +225,8 @@ Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
 Inferred infer_arithmetic(const Node& node) {
   require_same_dtype(node);
   require_same_shape(node);
-  if (is_bool(node.input(0)->dtype)) throw DTypeError(cat(where(node), ": does not take bool"));
+  if (is_bool(node.input(0)->dtype))
+    throw make_error<DTypeError>(where(node), ": does not take bool");
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 
@@ -240,7 +245,7 @@ Inferred infer_logical(const Node& node) {
   require_same_dtype(node);
   require_same_shape(node);
   if (!is_bool(node.input(0)->dtype))
-    throw DTypeError(cat(where(node), ": the node takes bool, not ", node.input(0)->dtype));
+    throw make_error<DTypeError>(where(node), ": the node takes bool, not ", node.input(0)->dtype);
   return {DType::Bool, node.input(0)->shape};
 }
 
@@ -248,9 +253,10 @@ Inferred infer_where(const Node& node) {
   require_same_shape(node);
   const DType a = node.input(1)->dtype, b = node.input(2)->dtype;
   if (!is_bool(node.input(0)->dtype))
-    throw DTypeError(cat(where(node), ": the condition is ", node.input(0)->dtype, ", not bool"));
+    throw make_error<DTypeError>(where(node), ": the condition is ", node.input(0)->dtype,
+                                 ", not bool");
   if (a != b)
-    throw DTypeError(cat(where(node), ": choices of ", a, " and ", b, "; cast one of them"));
+    throw make_error<DTypeError>(where(node), ": choices of ", a, " and ", b, "; cast one of them");
   return {a, node.input(0)->shape};
 }
 

@@ -5,7 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/losses.h"
 
@@ -16,8 +16,8 @@ namespace {
 Tensor class_weights(const char* op, const Tensor& weight, const Tensor& logp) {
   if (!weight.defined()) return ones({logp.size(-1)}, logp.dtype());
   if (weight.shape() != Shape{logp.size(-1)})
-    throw ShapeError(cat(where(op), ": the weight is ", weight.shape(), ", must be [",
-                         logp.size(-1), "]: one for each class"));
+    throw make_error<ShapeError>(where(op), ": the weight is ", weight.shape(), ", must be [",
+                                 logp.size(-1), "]: one for each class");
   return cast(weight, logp.dtype());
 }
 
@@ -53,7 +53,8 @@ Weighted picked(const char* op, const Tensor& logp, const Tensor& target, const 
 
 void require_smoothing(const char* op, double smoothing) {
   if (!(smoothing >= 0 && smoothing <= 1))
-    throw ValueError(cat(where(op), ": the label smoothing ", smoothing, " is outside [0, 1]"));
+    throw make_error<ValueError>(where(op), ": the label smoothing ", smoothing,
+                                 " is outside [0, 1]");
 }
 
 // Near 0 and 1 logarithms are limited to -100 and slopes to 10^12, as in PyTorch. So a certain
@@ -103,7 +104,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Cla
   require_class_axis(kName, log_probabilities);
   require_class_indices(kName, log_probabilities, target);
   if (o.label_smoothing != 0)
-    throw ValueError(cat(where(kName), ": has no label smoothing: use cross_entropy"));
+    throw make_error<ValueError>(where(kName), ": has no label smoothing: use cross_entropy");
   const Tensor logp = classes_last(log_probabilities);
   return reduced(picked(kName, logp, target, class_weights(kName, o.weight, logp), o), o.reduction);
 }
@@ -122,8 +123,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Bin
   const Called called("binary_cross_entropy");
   require_equal_shapes("binary_cross_entropy", input, target);
   if (o.pos_weight.defined())
-    throw ValueError(cat(where("binary_cross_entropy"),
-                         ": has no pos_weight: use binary_cross_entropy_with_logits"));
+    throw make_error<ValueError>(where("binary_cross_entropy"),
+                                 ": has no pos_weight: use binary_cross_entropy_with_logits");
   return reduced_loss(times(of_probability(to_floating(input), target), o.weight), o.reduction);
 }
 

@@ -9,7 +9,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -33,19 +33,21 @@ bool on_separate_devices(const char* name, std::span<const Device> devices) {
                  ? 1
                  : 0;
   if (equal != 0 && equal + 1 != devices.size())
-    throw DeviceError(cat(where(name), ": ", devices.size(), " members on ", devices.size() - equal,
-                          " devices: give each a device of its own, or all the same"));
+    throw make_error<DeviceError>(where(name), ": ", devices.size(), " members on ",
+                                  devices.size() - equal,
+                                  " devices: give each a device of its own, or all the same");
   return equal == 0;
 }
 
 std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> parts) {
   if (parts.empty())
-    throw ValueError(cat(where(name), ": there are no parts; a group needs at least one member"));
+    throw make_error<ValueError>(where(name),
+                                 ": there are no parts; a group needs at least one member");
   std::vector<Device> devices;
   devices.reserve(parts.size());
   for (std::size_t k = 0; k < parts.size(); ++k) {
     if (!parts[k].defined())
-      throw ValueError(cat(where(name), ": part ", k, " is an undefined tensor"));
+      throw make_error<ValueError>(where(name), ": part ", k, " is an undefined tensor");
     devices.push_back(parts[k].device());
   }
   return devices;
@@ -78,9 +80,11 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
   const Called called(name);
   const std::vector<Device> devices = devices_of_parts(name, parts);
   if (reduction == Reduction::None)
-    throw ValueError(cat(where(name), ": Reduction::None combines nothing: use Sum or Mean"));
+    throw make_error<ValueError>(where(name),
+                                 ": Reduction::None combines nothing: use Sum or Mean");
   if (reduction == Reduction::Mean && !is_floating(parts[0].dtype()))
-    throw DTypeError(cat(where(name), ": a mean of ", parts[0].dtype(), ": cast it to floating"));
+    throw make_error<DTypeError>(where(name), ": a mean of ", parts[0].dtype(),
+                                 ": cast it to floating");
   const bool apart = on_separate_devices(name, devices);
   std::vector<Tensor> given;
   for (std::size_t k = 0; k < parts.size(); ++k) given.push_back(placed_on(parts[k], devices[k]));
@@ -94,13 +98,13 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
 
 }  // namespace
 
-std::vector<Tensor> all_reduce(std::span<const Tensor> parts, Reduction reduction) {
+std::vector<Tensor> all_reduce(TensorList parts, Reduction reduction) {
   return exchange("all_reduce", CollectiveKind::AllReduce, parts, reduction);
 }
-std::vector<Tensor> all_gather(std::span<const Tensor> parts) {
+std::vector<Tensor> all_gather(TensorList parts) {
   return exchange("all_gather", CollectiveKind::AllGather, parts);
 }
-std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts, Reduction reduction) {
+std::vector<Tensor> reduce_scatter(TensorList parts, Reduction reduction) {
   return exchange("reduce_scatter", CollectiveKind::ReduceScatter, parts, reduction);
 }
 
@@ -109,8 +113,8 @@ std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members) 
   const Device home = devices_of_parts("broadcast", {&x, 1})[0];
   const Tensor given = placed_on(x, home);
   if (std::find(members.begin(), members.end(), home) == members.end())
-    throw DeviceError(cat(where("broadcast"), ": the tensor is on ", home.str(),
-                          ", which is not a member of the group"));
+    throw make_error<DeviceError>(where("broadcast"), ": the tensor is on ", home.str(),
+                                  ", which is not a member of the group");
   const bool apart = on_separate_devices("broadcast", members);
   const bool one_backend = std::all_of(members.begin(), members.end(), [&](Device device) {
     return device.kind == home.kind && device.index < kMaskBits;
@@ -159,16 +163,16 @@ Inferred infer_collective_result(const Node& node, std::int64_t) {
   const Node& part = *node.input(0);
   const CollectiveKind kind = attrs_of(node).kind;
   if (sums(kind) && is_bool(part.dtype))
-    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
+    throw make_error<DTypeError>(where(node), ": does not take bool: cast to a number");
   Shape shape = part.shape;
   if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast)
     return {part.dtype, shape};
   if (shape.rank() == 0)
-    throw ShapeError(cat(where(node), ": the parts are scalars, which have no first axis"));
+    throw make_error<ShapeError>(where(node), ": the parts are scalars, which have no first axis");
   const std::int64_t count = node.input_count;
   if (kind == CollectiveKind::ReduceScatter && shape[0] % count != 0)
-    throw ShapeError(cat(where(node), ": ", count, " members cannot share the first axis of ",
-                         shape, " evenly"));
+    throw make_error<ShapeError>(where(node), ": ", count,
+                                 " members cannot share the first axis of ", shape, " evenly");
   shape[0] = kind == CollectiveKind::AllGather ? shape[0] * count : shape[0] / count;
   return {part.dtype, shape};
 }

@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/called.h"
 #include "graph/precision.h"
@@ -21,8 +22,8 @@ namespace {
 Tensor add_bias(const char* op, const Tensor& y, DType dtype, const Tensor& bias, int axis) {
   if (!bias.defined()) return y;
   if (bias.shape() != Shape{y.size(axis)})
-    throw ShapeError(cat(where(op), ": the bias is ", bias.shape(), ", the output has ",
-                         y.size(axis), " features"));
+    throw make_error<ShapeError>(where(op), ": the bias is ", bias.shape(), ", the output has ",
+                                 y.size(axis), " features");
   Ints sizes(static_cast<std::size_t>(y.rank()), 1);
   sizes[static_cast<std::size_t>(axis)] = y.size(axis);
   return cast(y + reshape(bias, sizes), promote(dtype, bias.dtype()));
@@ -91,16 +92,17 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const Called called("matmul");
   require_defined("matmul", a, b);
   if (a.rank() == 0 || b.rank() == 0)
-    throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
-                         ": a scalar has no axis to sum over; use mul"));
+    throw make_error<ShapeError>(where("matmul"), ": ", a.shape(), " and ", b.shape(),
+                                 ": a scalar has no axis to sum over; use mul");
   const DType dtype = promote(a.dtype(), b.dtype());
   Tensor x = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
   Tensor y = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
   if (x.size(-1) != y.size(-2))
-    throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
-                         " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
+    throw make_error<ShapeError>(where("matmul"), ": ", a.shape(), " and ", b.shape(),
+                                 " do not multiply: ", x.size(-1), " columns meet ", y.size(-2),
+                                 " rows");
   if (b.rank() == 2 && a.rank() > 2 && merges_into_rows(x)) return times_one_matrix(x, y);
-  const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
+  const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul"));
   Tensor out = product(with_matrix(x, batch), with_matrix(y, batch));
   if (b.rank() == 1) out = squeeze(out, -1);
   if (a.rank() == 1) out = squeeze(out, b.rank() == 1 ? -1 : -2);
@@ -111,11 +113,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Called called("linear");
   require_defined("linear", x, weight);
   if (weight.rank() != 2)
-    throw ShapeError(cat(where("linear"), ": weight must be [out, in], not ", weight.shape()));
+    throw make_error<ShapeError>(where("linear"), ": weight must be [out, in], not ",
+                                 weight.shape());
   if (x.rank() == 0 || x.size(-1) != weight.size(1))
-    throw ShapeError(cat(where("linear"), ": input ", x.shape(), " has ",
-                         x.rank() == 0 ? 0 : x.size(-1), " features, weight ", weight.shape(),
-                         " takes ", weight.size(1)));
+    throw make_error<ShapeError>(where("linear"), ": input ", x.shape(), " has ",
+                                 x.rank() == 0 ? 0 : x.size(-1), " features, weight ",
+                                 weight.shape(), " takes ", weight.size(1));
   const DType dtype = promote(x.dtype(), weight.dtype());
   // One matrix product whatever the number of batch axes. The number of rows is computed
   // explicitly, because reshape's -1 cannot be inferred when `in` is 0.
@@ -163,7 +166,7 @@ Inferred infer_matmul(const Node& node) {
   const Shape &a = node.input(0)->shape, &b = node.input(1)->shape;
   bool fits = a.rank() >= 2 && a.rank() == b.rank() && a.at(-1) == b.at(-2);
   for (int k = 0; fits && k < a.rank() - 2; ++k) fits = a[k] == b[k];
-  if (!fits) throw ShapeError(cat(where(node), ": ", a, " and ", b, " do not multiply"));
+  if (!fits) throw make_error<ShapeError>(where(node), ": ", a, " and ", b, " do not multiply");
   Shape shape = a;
   shape[a.rank() - 1] = b.at(-1);
   return {product_dtype(node), Shape(shape.begin(), shape.rank())};
@@ -182,10 +185,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   require_defined("conv2d", x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, options), 0);
   const DType dtype = promote(x.dtype(), weight.dtype());
-  const ContractionAttrs attrs = product_attrs(
-      dtype, bias.defined(),
-      {options.stride.first, options.stride.second, options.padding.first, options.padding.second,
-       options.dilation.first, options.dilation.second, options.groups});
+  const ContractionAttrs attrs =
+      product_attrs(dtype, bias.defined(),
+                    {options.stride.h, options.stride.w, options.padding.h, options.padding.w,
+                     options.dilation.h, options.dilation.w, options.groups});
   const Tensor sums = build(Op::Conv2d, {cast(x, dtype), cast(weight, dtype)}, attrs);
   return add_bias("conv2d", sums, dtype, bias, 1);
 }
@@ -200,32 +203,31 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   require_defined(kName, x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
   if (x.rank() != 4)
-    throw ShapeError(
-        cat(where(kName), ": input must be [N, C, H, W] or [C, H, W], not ", x.shape()));
+    throw make_error<ShapeError>(where(kName), ": input must be [N, C, H, W] or [C, H, W], not ",
+                                 x.shape());
   if (weight.rank() != 4 || weight.size(0) != x.size(1))
-    throw ShapeError(cat(where(kName), ": weight is ", weight.shape(), "; for input ", x.shape(),
-                         " it must be [", x.size(1), ", K / groups, R, S]"));
+    throw make_error<ShapeError>(where(kName), ": weight is ", weight.shape(), "; for input ",
+                                 x.shape(), " it must be [", x.size(1), ", K / groups, R, S]");
   if (o.groups > 0 && x.size(1) % o.groups != 0)
-    throw ShapeError(cat(where(kName), ": ", x.size(1), " input channels do not divide into ",
-                         o.groups, " groups"));
+    throw make_error<ShapeError>(where(kName), ": ", x.size(1),
+                                 " input channels do not divide into ", o.groups, " groups");
   struct Axis {
     std::int64_t stride, padding, dilation, more, reached, size;
   };
   const auto axis_of = [&](int a, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
                            std::int64_t more) {
     if (more < 0 || more >= std::max(stride, dilation))
-      throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", stride,
-                           " and dilation ", dilation, "; it must be below one of them"));
+      throw make_error<ValueError>(where(kName), ": output padding ", more, " for stride ", stride,
+                                   " and dilation ", dilation, "; it must be below one of them");
     const std::int64_t reached = (x.size(a) - 1) * stride + dilation * (weight.size(a) - 1) + 1;
     return Axis{stride, padding, dilation, more, reached, reached - 2 * padding + more};
   };
-  Axis h = axis_of(2, o.stride.first, o.padding.first, o.dilation.first, o.output_padding.first);
-  Axis w =
-      axis_of(3, o.stride.second, o.padding.second, o.dilation.second, o.output_padding.second);
+  Axis h = axis_of(2, o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h);
+  Axis w = axis_of(3, o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w);
   const std::int64_t channels = weight.size(1) * o.groups;
   if (h.size < 1 || w.size < 1)
-    throw ShapeError(cat(where(kName), ": input ", x.shape(), " and weight ", weight.shape(),
-                         " with this padding give an empty output"));
+    throw make_error<ShapeError>(where(kName), ": input ", x.shape(), " and weight ",
+                                 weight.shape(), " with this padding give an empty output");
   const bool whole = h.more >= h.stride || w.more >= w.stride;
   const DType dtype = promote(x.dtype(), weight.dtype());
   const ContractionAttrs attrs =
@@ -244,26 +246,30 @@ namespace {
 
 void require_conv_attrs(const Node& node, const ConvAttrs& c) {
   if (c.stride_h < 1 || c.stride_w < 1)
-    throw ValueError(cat(where(node), ": stride ", c.stride_h, " x ", c.stride_w, "; at least 1"));
+    throw make_error<ValueError>(where(node), ": stride ", c.stride_h, " x ", c.stride_w,
+                                 "; at least 1");
   if (c.dil_h < 1 || c.dil_w < 1)
-    throw ValueError(cat(where(node), ": dilation ", c.dil_h, " x ", c.dil_w, "; at least 1"));
+    throw make_error<ValueError>(where(node), ": dilation ", c.dil_h, " x ", c.dil_w,
+                                 "; at least 1");
   if (c.pad_h < 0 || c.pad_w < 0)
-    throw ValueError(cat(where(node), ": padding ", c.pad_h, " x ", c.pad_w, " is negative"));
-  if (c.groups < 1) throw ValueError(cat(where(node), ": ", c.groups, " groups; at least 1"));
+    throw make_error<ValueError>(where(node), ": padding ", c.pad_h, " x ", c.pad_w,
+                                 " is negative");
+  if (c.groups < 1)
+    throw make_error<ValueError>(where(node), ": ", c.groups, " groups; at least 1");
 }
 
 std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, std::int64_t stride,
                        std::int64_t pad, std::int64_t dil) {
   if (std::max(pad, stride) > kLargestSize ||
       dil > kLargestSize / std::max<std::int64_t>(kernel, 1))
-    throw ShapeError(cat(where(node), ": padding ", pad, ", stride ", stride, " or dilation ", dil,
-                         " is too large: sizes overflow"));
+    throw make_error<ShapeError>(where(node), ": padding ", pad, ", stride ", stride,
+                                 " or dilation ", dil, " is too large: sizes overflow");
   const std::int64_t span = dil * (kernel - 1) + 1, padded = in + 2 * pad;
-  if (kernel < 1) throw ShapeError(cat(where(node), ": the kernel has size 0"));
+  if (kernel < 1) throw make_error<ShapeError>(where(node), ": the kernel has size 0");
   if (span > padded)
-    throw ShapeError(cat(where(node), ": the kernel covers ", span,
-                         " pixels, the padded input has ", padded,
-                         ": use a larger input, a smaller kernel or more padding"));
+    throw make_error<ShapeError>(where(node), ": the kernel covers ", span,
+                                 " pixels, the padded input has ", padded,
+                                 ": use a larger input, a smaller kernel or more padding");
   return (padded - span) / stride + 1;
 }
 
@@ -272,25 +278,25 @@ Shape conv_shape(const Node& node, const Shape& x, const Shape& w) {
   const ConvAttrs& c = node.attrs.as<ContractionAttrs>().conv;
   require_conv_attrs(node, c);
   if (x.rank() != 4)
-    throw ShapeError(cat(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x));
+    throw make_error<ShapeError>(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x);
   if (w.rank() != 4)
-    throw ShapeError(cat(where(node), ": weight must be [K, C / groups, R, S], not ", w));
+    throw make_error<ShapeError>(where(node), ": weight must be [K, C / groups, R, S], not ", w);
   if (x[1] != w[1] * c.groups) {
     const std::string in_groups = c.groups == 1 ? "" : cat(" in ", c.groups, " groups");
-    throw ShapeError(cat(where(node), ": input has ", x[1], " channels, weight ", w, " takes ",
-                         w[1] * c.groups, in_groups));
+    throw make_error<ShapeError>(where(node), ": input has ", x[1], " channels, weight ", w,
+                                 " takes ", w[1] * c.groups, in_groups);
   }
   if (w[0] % c.groups != 0)
-    throw ShapeError(
-        cat(where(node), ": ", w[0], " output channels do not divide into ", c.groups, " groups"));
+    throw make_error<ShapeError>(where(node), ": ", w[0], " output channels do not divide into ",
+                                 c.groups, " groups");
   return {x[0], w[0], conv_size(node, x[2], w[2], c.stride_h, c.pad_h, c.dil_h),
           conv_size(node, x[3], w[3], c.stride_w, c.pad_w, c.dil_w)};
 }
 
 void require_output(const Node& node, const Shape& dy, const Shape& wanted) {
   if (dy != wanted)
-    throw ShapeError(
-        cat(where(node), ": the output's gradient is ", dy, ", the output is ", wanted));
+    throw make_error<ShapeError>(where(node), ": the output's gradient is ", dy, ", the output is ",
+                                 wanted);
 }
 
 // One operand is an input of the node `like`, the other the gradient of its result.

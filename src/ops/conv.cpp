@@ -3,7 +3,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -12,22 +12,24 @@ namespace {
 void require_axes(const char* op, const Tensor& x, const Tensor& weight, int axes,
                   const char* input, const char* filter) {
   if (x.rank() != axes)
-    throw ShapeError(cat(where(op), ": input must be ", input, " or without N, not ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": input must be ", input, " or without N, not ",
+                                 x.shape());
   if (weight.rank() != axes)
-    throw ShapeError(cat(where(op), ": weight must be ", filter, ", not ", weight.shape()));
+    throw make_error<ShapeError>(where(op), ": weight must be ", filter, ", not ", weight.shape());
 }
 
 // Checks the window parameters of a single axis.
 void require_window(const char* op, std::int64_t stride, std::int64_t padding,
                     std::int64_t dilation) {
-  if (stride < 1) throw ValueError(cat(where(op), ": stride ", stride, "; at least 1"));
-  if (dilation < 1) throw ValueError(cat(where(op), ": dilation ", dilation, "; at least 1"));
-  if (padding < 0) throw ValueError(cat(where(op), ": padding ", padding, " is negative"));
+  if (stride < 1) throw make_error<ValueError>(where(op), ": stride ", stride, "; at least 1");
+  if (dilation < 1)
+    throw make_error<ValueError>(where(op), ": dilation ", dilation, "; at least 1");
+  if (padding < 0) throw make_error<ValueError>(where(op), ": padding ", padding, " is negative");
 }
 
 void require_depth(const char* op, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                    std::int64_t dilation) {
-  if (kernel < 1) throw ShapeError(cat(where(op), ": the kernel has size 0"));
+  if (kernel < 1) throw make_error<ShapeError>(where(op), ": the kernel has size 0");
   require_window(op, stride, padding, dilation);
 }
 
@@ -98,11 +100,11 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
                      span = apart * (taps - 1) + 1;
   require_depth("conv3d", taps, step, margin, apart);
   if (span > padded)
-    throw ShapeError(cat(where("conv3d"), ": the kernel covers ", span,
-                         " positions along the depth, the padded input has ", padded));
+    throw make_error<ShapeError>(where("conv3d"), ": the kernel covers ", span,
+                                 " positions along the depth, the padded input has ", padded);
   if (x.size(1) != weight.size(1) * o.groups)
-    throw ShapeError(cat(where("conv3d"), ": input has ", x.size(1), " channels, weight ",
-                         weight.shape(), " takes ", weight.size(1) * o.groups));
+    throw make_error<ShapeError>(where("conv3d"), ": input has ", x.size(1), " channels, weight ",
+                                 weight.shape(), " takes ", weight.size(1) * o.groups);
   const std::int64_t depth = (padded - span) / step + 1, batch = x.size(0);
   const Tensor wide = margin == 0 ? x : pad(x, {0, 0, 0, 0, margin, margin});
   std::vector<Tensor> covered;  // [N, depth, C, 1, H, W] for each depth position of the filter
@@ -137,8 +139,8 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const std::int64_t reached = (depth - 1) * step + 1, full = reached + apart * (taps - 1),
                      size = full - 2 * margin + more;
   if (more < 0 || more >= std::max(step, apart) || size < 0)
-    throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", step,
-                         " and dilation ", apart, "; it must be below one of them"));
+    throw make_error<ValueError>(where(kName), ": output padding ", more, " for stride ", step,
+                                 " and dilation ", apart, "; it must be below one of them");
   // Partial results of 16-bit operands are summed in float32; a float32 bias has this effect.
   const DType dtype = promote(x.dtype(), weight.dtype());
   const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -160,8 +162,8 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   }
   if (!bias.defined()) return cast(sum, dtype);
   if (bias.shape() != Shape{channels})
-    throw ShapeError(cat(where(kName), ": the bias is ", bias.shape(), ", the output has ",
-                         channels, " features"));
+    throw make_error<ShapeError>(where(kName), ": the bias is ", bias.shape(), ", the output has ",
+                                 channels, " features");
   return cast(sum + reshape(bias, {channels, 1, 1, 1}), promote(dtype, bias.dtype()));
 }
 

@@ -3,7 +3,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -14,9 +14,9 @@ Inferred infer_constant(const Node& node) { return {node.dtype, node.shape}; }
 
 Inferred infer_iota(const Node& node) {
   if (is_bool(node.dtype))
-    throw DTypeError(cat(where(node), ": a range cannot be bool; use an integer or floating type"));
-  normalize_axis(static_cast<int>(node.attrs.as<AxisAttrs>().axis), node.shape.rank(),
-                 where(node).c_str());
+    throw make_error<DTypeError>(where(node),
+                                 ": a range cannot be bool; use an integer or floating type");
+  normalize_axis(static_cast<int>(node.attrs.as<AxisAttrs>().axis), node.shape.rank(), where(node));
   return {node.dtype, node.shape};
 }
 
@@ -36,8 +36,8 @@ Tensor full(const Shape& shape, Scalar value, DType dtype) {
   // Computed from the value as it is stored in the dtype.
   if (is_floating(dtype)) return of_one_value(shape, stored_value(value.real(), dtype), dtype);
   if (!value.is_whole() && std::trunc(value.real()) != value.real())
-    throw ValueError(
-        cat(where("full"), ": ", dtype, " cannot represent ", value, "; use a floating type"));
+    throw make_error<ValueError>(where("full"), ": ", dtype, " cannot represent ", value,
+                                 "; use a floating type");
   return scalar_operand("full", value, shape, dtype);
 }
 
@@ -72,15 +72,15 @@ double steps_between(Scalar start, Scalar end, Scalar step) {
 }  // namespace
 
 Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
-  if (step.is_zero()) throw ValueError(cat(where("arange"), ": the step is 0"));
+  if (step.is_zero()) throw make_error<ValueError>(where("arange"), ": the step is 0");
   const double count = steps_between(start, end, step);
   if (!(count < 0x1p62))
-    throw ValueError(
-        cat(where("arange"), ": from ", start, " to ", end, " in steps of ", step, " has no end"));
+    throw make_error<ValueError>(where("arange"), ": from ", start, " to ", end, " in steps of ",
+                                 step, " has no end");
   const bool whole = start.is_whole() && step.is_whole();
   if (!is_floating(dtype) && !whole)
-    throw DTypeError(
-        cat(where("arange"), ": ", dtype, " with a fractional start or step; use a floating type"));
+    throw make_error<DTypeError>(where("arange"), ": ", dtype,
+                                 " with a fractional start or step; use a floating type");
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   // 16-bit dtypes count in float32, so that the index is exact before it is rounded once. Integers
   // that the dtype cannot hold are computed in int64: uint8 can count down by -1.

@@ -2,7 +2,7 @@
 #include <tenon/distillation.h>
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/losses.h"
 
@@ -13,11 +13,11 @@ Tensor distillation_loss(const Tensor& student, const Tensor& teacher, double te
   const Called called("distillation_loss");
   require_equal_shapes("distillation_loss", student, teacher);
   if (student.rank() != 2)
-    throw ShapeError(cat(where("distillation_loss"), ": the logits are ", student.shape(),
-                         ", must be [N, C]: scores of N samples for C classes"));
+    throw make_error<ShapeError>(where("distillation_loss"), ": the logits are ", student.shape(),
+                                 ", must be [N, C]: scores of N samples for C classes");
   if (!(temperature > 0))
-    throw ValueError(
-        cat(where("distillation_loss"), ": the temperature is ", temperature, ", must be above 0"));
+    throw make_error<ValueError>(where("distillation_loss"), ": the temperature is ", temperature,
+                                 ", must be above 0");
   const Tensor soft = log_softmax(detach(teacher) / temperature, 1);
   const Tensor lost = sum(exp(soft) * (soft - log_softmax(student / temperature, 1)), {1});
   return reduced_loss(lost * (temperature * temperature), reduction);

@@ -2,7 +2,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "graph/effects.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
@@ -19,16 +19,16 @@ Tensor assign(const Tensor& target, const Tensor& value) {
 Inferred infer_assign(const Node& node) {
   const Node &target = *node.input(0), &value = *node.input(1);
   if (target.op != Op::Variable)
-    throw ValueError(cat(where(node), ": the target is the result of ", op_info(target.op).name,
-                         ", not a variable"));
+    throw make_error<ValueError>(where(node), ": the target is the result of ",
+                                 op_info(target.op).name, ", not a variable");
   if (target.shape != value.shape)
-    throw ShapeError(cat(where(node), ": the variable", target.label == 0 ? "" : " ",
-                         label_text(target.label), " is ", target.shape, ", the value ",
-                         value.shape));
+    throw make_error<ShapeError>(where(node), ": the variable", target.label == 0 ? "" : " ",
+                                 label_text(target.label), " is ", target.shape, ", the value ",
+                                 value.shape);
   if (target.dtype != value.dtype)
-    throw DTypeError(cat(where(node), ": the variable", target.label == 0 ? "" : " ",
-                         label_text(target.label), " is ", target.dtype, ", the value ",
-                         value.dtype, ": cast it"));
+    throw make_error<DTypeError>(where(node), ": the variable", target.label == 0 ? "" : " ",
+                                 label_text(target.label), " is ", target.dtype, ", the value ",
+                                 value.dtype, ": cast it");
   return {value.dtype, value.shape};
 }
 
@@ -36,7 +36,7 @@ Inferred infer_assign(const Node& node) {
 Gradients vjp_assign(const Tensor&, const Tensor& g) { return {Tensor{}, g}; }
 
 // A tick of the assignment clock identifies the assignments of one carrier and orders the carriers.
-Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
+Tensor with_updates(const Tensor& value, TensorList assignments) {
   if (assignments.empty()) return value;
   std::vector<Tensor> inputs{value};
   inputs.insert(inputs.end(), assignments.begin(), assignments.end());
@@ -49,15 +49,12 @@ Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
   return out;
 }
 
-Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments) {
-  return with_updates(value, std::span<const Tensor>(assignments.begin(), assignments.size()));
-}
-
 Inferred infer_with_updates(const Node& node) {
   for (const Node* in : node.in().subspan(1))
     if (in->op != Op::Assign)
-      throw ValueError(cat(where(node), ": a value can carry assignments only, not the result of ",
-                           op_info(in->op).name, ": create one with assign(variable, value)"));
+      throw make_error<ValueError>(
+          where(node), ": a value can carry assignments only, not the result of ",
+          op_info(in->op).name, ": create one with assign(variable, value)");
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 

@@ -5,7 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/embedding.h"
 #include "ops/index_check.h"
 #include "ops/infer.h"
@@ -37,16 +37,16 @@ Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
 // Rows by index.
 Tensor rows_at(const Tensor& index, const Tensor& weight) {
   if (weight.rank() != 2)
-    throw ShapeError(
-        cat(where("embedding"), ": weight must be [entries, features], not ", weight.shape()));
+    throw make_error<ShapeError>(where("embedding"), ": weight must be [entries, features], not ",
+                                 weight.shape());
   Ints sizes = to_ints(index.shape());
   sizes.push_back(weight.size(1));
   return reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
 }
 
-void check_options(const std::string& at, const EmbeddingOptions& o) {
+void check_options(const OpPlace& at, const EmbeddingOptions& o) {
   if (o.max_norm && !(*o.max_norm > 0))
-    throw ValueError(cat(at, ": max_norm is ", *o.max_norm, ", must be above 0"));
+    throw make_error<ValueError>(at, ": max_norm is ", *o.max_norm, ", must be above 0");
 }
 
 // ---- Bags -------------------------------------------------------------------------------------
@@ -145,23 +145,24 @@ Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts)
   return where(inside, rows, 0) * where(inside, factor, 0);
 }
 
-void check_bags(const std::string& at, const Tensor& index, const EmbeddingBagOptions& o) {
-  const int rank = o.offsets.defined() ? 1 : 2;
+void check_bags(const OpPlace& at, const Tensor& index, const Tensor& offsets,
+                const EmbeddingBagOptions& o, const Tensor& per_sample_weights) {
+  const int rank = offsets.defined() ? 1 : 2;
   if (index.rank() != rank)
-    throw ShapeError(cat(at, ": the index is ", index.shape(), ", must be ",
-                         rank == 1 ? "a vector, because offsets are given"
-                                   : "[bags, length], or a vector with offsets"));
-  if (o.offsets.defined() && (o.offsets.rank() != 1 || !is_integral(o.offsets.dtype())))
-    throw ShapeError(cat(at, ": the offsets are ", o.offsets.shape(), " of ", o.offsets.dtype(),
-                         ", must be a vector of int64 or int32"));
-  if (o.include_last_offset && (!o.offsets.defined() || o.offsets.size(0) == 0))
-    throw ValueError(cat(at, ": include_last_offset needs at least one offset"));
-  if (!o.per_sample_weights.defined()) return;
+    throw make_error<ShapeError>(at, ": the index is ", index.shape(), ", must be ",
+                                 rank == 1 ? "a vector, because offsets are given"
+                                           : "[bags, length], or a vector with offsets");
+  if (offsets.defined() && (offsets.rank() != 1 || !is_integral(offsets.dtype())))
+    throw make_error<ShapeError>(at, ": the offsets are ", offsets.shape(), " of ", offsets.dtype(),
+                                 ", must be a vector of int64 or int32");
+  if (o.include_last_offset && (!offsets.defined() || offsets.size(0) == 0))
+    throw make_error<ValueError>(at, ": include_last_offset needs at least one offset");
+  if (!per_sample_weights.defined()) return;
   if (o.mode != BagMode::Sum)
-    throw ValueError(cat(at, ": per_sample_weights require BagMode::Sum"));
-  if (o.per_sample_weights.shape() != index.shape())
-    throw ShapeError(cat(at, ": per_sample_weights are ", o.per_sample_weights.shape(),
-                         ", must be ", index.shape(), " as the index"));
+    throw make_error<ValueError>(at, ": per_sample_weights require BagMode::Sum");
+  if (per_sample_weights.shape() != index.shape())
+    throw make_error<ShapeError>(at, ": per_sample_weights are ", per_sample_weights.shape(),
+                                 ", must be ", index.shape(), " as the index");
 }
 
 }  // namespace
@@ -181,26 +182,27 @@ Tensor embedding(const Tensor& index, const Tensor& weight, const EmbeddingOptio
   return where(unsqueeze(eq(index, padding_row(*o.padding_index, weight)), -1), detach(rows), rows);
 }
 
-Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
+Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& offsets,
+                     const EmbeddingBagOptions& o, const Tensor& per_sample_weights) {
   const Called called("embedding_bag");
   require_defined("embedding_bag", index, weight);
-  check_bags(where("embedding_bag"), index, o);
+  check_bags(where("embedding_bag"), index, offsets, o, per_sample_weights);
   Tensor rows =
       embedding(index, weight,
                 EmbeddingOptions{o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq});
   Tensor counts;
   if (o.padding_index) counts = ne(index, padding_row(*o.padding_index, weight));
-  if (!o.offsets.defined())
-    return reduced_bags(weighted(rows, o.per_sample_weights, counts), counts, o.mode);
-  if (o.offsets.size(0) == 0) return zeros({0, weight.size(1)}, rows.dtype());
+  if (!offsets.defined())
+    return reduced_bags(weighted(rows, per_sample_weights, counts), counts, o.mode);
+  if (offsets.size(0) == 0) return zeros({0, weight.size(1)}, rows.dtype());
   // If the end is among the offsets, the rows after it form an extra bag, which is dropped.
-  const std::int64_t bags = o.offsets.size(0) - (o.include_last_offset ? 1 : 0);
-  const Tensor bag = bags_of(index.size(0), o.offsets);
+  const std::int64_t bags = offsets.size(0) - (o.include_last_offset ? 1 : 0);
+  const Tensor bag = bags_of(index.size(0), offsets);
   if (o.include_last_offset) {
     const Tensor inside = lt(bag, bags);
     counts = counts.defined() ? logical_and(counts, inside) : inside;
   }
-  return reduced_rows(weighted(rows, o.per_sample_weights, counts), bag, bags, counts, o.mode);
+  return reduced_rows(weighted(rows, per_sample_weights, counts), bag, bags, counts, o.mode);
 }
 
 }  // namespace tenon

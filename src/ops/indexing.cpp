@@ -10,7 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -23,8 +23,8 @@ void require_indices(const char* op, const Tensor& x, const std::vector<Index>& 
   require_defined(op, x);
   for (std::size_t k = 0; k < indices.size(); ++k)
     if (indices[k].kind() == Index::Kind::Tensor && !indices[k].tensor().defined())
-      throw ValueError(
-          cat(where(op), ": the tensor that is index ", k, " has no value: it was never assigned"));
+      throw make_error<ValueError>(where(op), ": the tensor that is index ", k,
+                                   " has no value: it was never assigned");
 }
 
 bool is_mask(const Index& index) {
@@ -45,9 +45,10 @@ std::vector<Index> for_each_axis(const char* op, const Tensor& x,
     axes += axes_of(index);
     ellipses += index.kind() == Index::Kind::Ellipsis;
   }
-  if (ellipses > 1) throw ValueError(cat(where(op), ": more than one ellipsis"));
+  if (ellipses > 1) throw make_error<ValueError>(where(op), ": more than one ellipsis");
   if (axes > x.rank())
-    throw ShapeError(cat(where(op), ": indices for ", axes, " axes of a tensor ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": indices for ", axes, " axes of a tensor ",
+                                 x.shape());
   std::vector<Index> out;
   const auto rest = [&] {
     out.insert(out.end(), static_cast<std::size_t>(x.rank() - axes), Slice());
@@ -73,8 +74,8 @@ void require_mask_fits(const char* op, const Tensor& x, int axis, const Tensor& 
   bool fits = axis + mask.rank() <= x.rank();
   for (int k = 0; fits && k < mask.rank(); ++k) fits = mask.size(k) == x.size(axis + k);
   if (!fits)
-    throw ShapeError(cat(where(op), ": a mask ", mask.shape(), " does not fit ", x.shape(),
-                         " from axis ", axis, " on"));
+    throw make_error<ShapeError>(where(op), ": a mask ", mask.shape(), " does not fit ", x.shape(),
+                                 " from axis ", axis, " on");
 }
 
 // The positions of a mask's ones in row-major order. Reads the mask's values.
@@ -117,8 +118,8 @@ struct Pick {
 // Negative numbers count from the end; a number out of range stays as it is, for the error message.
 Tensor from_front(const char* op, const Tensor& numbers, std::int64_t size) {
   if (numbers.dtype() != DType::Int64 && numbers.dtype() != DType::Int32)
-    throw DTypeError(cat(where(op), ": an index of ", numbers.dtype(),
-                         ": cast it to int64, or compare to get a mask of bool"));
+    throw make_error<DTypeError>(where(op), ": an index of ", numbers.dtype(),
+                                 ": cast it to int64, or compare to get a mask of bool");
   const Tensor n = cast(numbers, DType::Int64);
   return tenon::where((n < 0) & (n >= -size), n + size, n);
 }
@@ -142,7 +143,7 @@ struct Places {
 Places merge(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
   Places out{{}, picks[0].numbers.shape(), {}, {}};
   for (const Pick& pick : picks)
-    out.shape = broadcast_shapes(out.shape, pick.numbers.shape(), where(op).c_str());
+    out.shape = broadcast_shapes(out.shape, pick.numbers.shape(), where(op));
   const auto count = static_cast<int>(picks.size());
   const int axis = picks[0].axis;
   std::int64_t total = 1;
@@ -307,8 +308,8 @@ Tensor put_along(const Tensor& x, int axis, const std::vector<Range>& ranges, co
 
 Tensor require_value(const Tensor& x, const Tensor& value) {
   if (is_floating(value.dtype()) && !is_floating(x.dtype()))
-    throw DTypeError(cat(where("index_put"), ": a value of ", value.dtype(), " for a tensor of ",
-                         x.dtype(), ": cast one of them"));
+    throw make_error<DTypeError>(where("index_put"), ": a value of ", value.dtype(),
+                                 " for a tensor of ", x.dtype(), ": cast one of them");
   return cast(value, x.dtype());
 }
 
@@ -402,7 +403,7 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
   const Tensor& x = *this;
   require_indices("index_put", x, indices);
   if (!value.defined())
-    throw ValueError(cat(where("index_put"), ": the value has none: it was never assigned"));
+    throw make_error<ValueError>(where("index_put"), ": the value has none: it was never assigned");
   const Tensor v = require_value(x, value);
   const bool tensors = std::any_of(indices.begin(), indices.end(), [](const Index& index) {
     return index.kind() == Index::Kind::Tensor;

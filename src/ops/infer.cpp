@@ -7,13 +7,20 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon {
 
+OpPlace where(const Node& node) {
+  OpPlace place = where(op_info(node.op).name);
+  for (const Node* input : node.in()) place.operands.push_back(input->shape);
+  return place;
+}
+
 void refuse_undefined(const char* op, std::size_t k, std::size_t count) {
   const std::string which = count > 1 ? cat("tensor ", k + 1, " of ", count) : "its tensor";
-  throw ValueError(cat(where(op), ": ", which, " has no value: it was never assigned"));
+  throw make_error<ValueError>(where(op), ": ", which, " has no value: it was never assigned");
 }
 
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
@@ -25,9 +32,9 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
     if (!node->placed) continue;
     if (placed == nullptr) placed = node;
     if (node->device != placed->device && kind_of(op) != OpKind::Transfer)
-      throw DeviceError(cat(where(op_info(op).name), ": inputs on ", placed->device.str(), " and ",
-                            node->device.str(),
-                            "; they must be on one device: move one with to()"));
+      throw make_error<DeviceError>(where(op_info(op).name), ": inputs on ", placed->device.str(),
+                                    " and ", node->device.str(),
+                                    "; they must be on one device: move one with to()");
   }
   Tensor out = make_node(op, dtype, shape, attrs, inputs);
   Node& node = *out.node();
@@ -102,8 +109,8 @@ bool holds(DType dtype, Scalar value) {
 
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype) {
   if (!holds(dtype, value))
-    throw ValueError(cat(where(op), ": the number ", value, " does not fit ", dtype,
-                         ": cast the tensor to a larger type first"));
+    throw make_error<ValueError>(where(op), ": the number ", value, " does not fit ", dtype,
+                                 ": cast the tensor to a larger type first");
   return constant(shape, value, dtype);
 }
 
@@ -118,8 +125,8 @@ int axis_of(const char* op, std::int64_t axis, int rank) {
   constexpr std::int64_t kFar = std::numeric_limits<int>::max();  // outside any rank
   const auto near = static_cast<int>(std::clamp(axis, -kFar, kFar));
   if (rank == 0 && near != 0 && near != -1)
-    throw ShapeError(cat(where(op), ": axis ", near, " is outside [-1, 0] for a scalar"));
-  return normalize_axis(near, std::max(rank, 1), where(op).c_str());
+    throw make_error<ShapeError>(where(op), ": axis ", near, " is outside [-1, 0] for a scalar");
+  return normalize_axis(near, std::max(rank, 1), where(op));
 }
 
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
@@ -128,7 +135,8 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
   std::int64_t mask = 0;
   for (const std::int64_t axis : axes) {
     const int a = axis_of(op, axis, rank);
-    if ((mask >> a) & 1) throw ShapeError(cat(where(op), ": axis ", axis, " is given twice"));
+    if ((mask >> a) & 1)
+      throw make_error<ShapeError>(where(op), ": axis ", axis, " is given twice");
     mask |= std::int64_t{1} << a;
   }
   return mask & all;
@@ -137,7 +145,7 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
 std::int64_t size_product(const char* op, std::int64_t a, std::int64_t b) {
   std::int64_t both = 0;
   if (__builtin_mul_overflow(a, b, &both))
-    throw ShapeError(cat(where(op), ": ", a, " times ", b, " elements exceed int64"));
+    throw make_error<ShapeError>(where(op), ": ", a, " times ", b, " elements exceed int64");
   return both;
 }
 
@@ -147,21 +155,22 @@ Ints to_ints(const Shape& shape) { return Ints(shape.begin(), shape.end()); }
 void require_floating(const Node& node, const char* advice) {
   for (const Node* in : node.in())
     if (!is_floating(in->dtype))
-      throw DTypeError(cat(where(node), ": takes floating tensors, not ", in->dtype, ": ", advice));
+      throw make_error<DTypeError>(where(node), ": takes floating tensors, not ", in->dtype, ": ",
+                                   advice);
 }
 
 void require_same_dtype(const Node& node) {
   for (const Node* in : node.in())
     if (in->dtype != node.input(0)->dtype)
-      throw DTypeError(cat(where(node), ": inputs of ", node.input(0)->dtype, " and ", in->dtype,
-                           "; cast one of them"));
+      throw make_error<DTypeError>(where(node), ": inputs of ", node.input(0)->dtype, " and ",
+                                   in->dtype, "; cast one of them");
 }
 
 void require_same_shape(const Node& node) {
   for (const Node* in : node.in())
     if (in->shape != node.input(0)->shape)
-      throw ShapeError(cat(where(node), ": inputs of shapes ", node.input(0)->shape, " and ",
-                           in->shape, "; they must be equal"));
+      throw make_error<ShapeError>(where(node), ": inputs of shapes ", node.input(0)->shape,
+                                   " and ", in->shape, "; they must be equal");
 }
 
 }  // namespace tenon

@@ -34,7 +34,7 @@ inline std::int64_t result_index(const Node& node) { return node.attrs.as<Result
 /// Input k of a tensor's node.
 inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->input(k)); }
 /// "conv2d (block.1)" for a node's op: how its errors begin.
-inline std::string where(const Node& node) { return where(op_info(node.op).name); }
+OpPlace where(const Node& node);
 
 /// Larger strides, paddings and windows are refused, so that no size overflows.
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;

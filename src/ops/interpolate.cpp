@@ -5,7 +5,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -40,14 +40,15 @@ Tensor linear_along(const Tensor& x, int axis, std::int64_t size, bool align_cor
 
 Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool align_corners) {
   const Called called("interpolate");
-  const std::string at = where("interpolate");
+  const OpPlace at = where("interpolate");
   if (x.rank() != static_cast<int>(sizes.size()) + 2)
-    throw ShapeError(cat(at, ": ", sizes.size(), " sizes for an input of ", x.shape(),
-                         ": give one for each axis after [N, C]"));
+    throw make_error<ShapeError>(at, ": ", sizes.size(), " sizes for an input of ", x.shape(),
+                                 ": give one for each axis after [N, C]");
   if (!is_floating(x.dtype()) && mode == Interpolation::Linear)
-    throw DTypeError(cat(at, ": takes floating tensors, not ", x.dtype(), ": cast it first"));
+    throw make_error<DTypeError>(at, ": takes floating tensors, not ", x.dtype(),
+                                 ": cast it first");
   if (align_corners && mode == Interpolation::Nearest)
-    throw ValueError(cat(at, ": align_corners requires linear interpolation"));
+    throw make_error<ValueError>(at, ": align_corners requires linear interpolation");
   // For 16-bit elements, coordinates, weights and intermediate results between two axes are
   // float32.
   const bool upcasts = mode == Interpolation::Linear && item_size(x.dtype()) == 2;
@@ -55,8 +56,8 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     const int axis = static_cast<int>(k) + 2;
     if (sizes[k] < 1 || x.size(axis) < 1)
-      throw ShapeError(
-          cat(at, ": from ", x.size(axis), " to ", sizes[k], " elements on axis ", axis));
+      throw make_error<ShapeError>(at, ": from ", x.size(axis), " to ", sizes[k],
+                                   " elements on axis ", axis);
     if (sizes[k] == x.size(axis)) continue;
     y = mode == Interpolation::Nearest ? nearest_along(y, axis, sizes[k])
                                        : linear_along(y, axis, sizes[k], align_corners);

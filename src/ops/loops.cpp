@@ -8,6 +8,7 @@
 #include <tenon/ops.h>
 
 #include <tenon/shapes_only.h>
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/random_trace.h"
@@ -31,38 +32,40 @@ Shape stack_of(std::int64_t length, const Shape& row) {
 std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& options) {
   std::int64_t length = options.length;
   if (length < -1)
-    throw ValueError(cat(where("scan"), ": a length of ", length,
-                         " steps: give 0 or more, or -1 for the first axis of xs"));
+    throw make_error<ValueError>(where("scan"), ": a length of ", length,
+                                 " steps: give 0 or more, or -1 for the first axis of xs");
   for (std::size_t k = 0; k < xs.size(); ++k) {
     if (xs[k].rank() == 0)
-      throw ShapeError(cat(where("scan"), ": xs[", k, "] is a scalar: it needs an axis of steps"));
+      throw make_error<ShapeError>(where("scan"), ": xs[", k,
+                                   "] is a scalar: it needs an axis of steps");
     if (length < 0) length = xs[k].size(0);
     if (xs[k].size(0) != length)
-      throw ShapeError(cat(where("scan"), ": xs[", k, "] is ", xs[k].shape(), ", the scan has ",
-                           length, " steps: its first axis must have as many"));
+      throw make_error<ShapeError>(where("scan"), ": xs[", k, "] is ", xs[k].shape(),
+                                   ", the scan has ", length,
+                                   " steps: its first axis must have as many");
   }
   if (length < 0)
-    throw ValueError(
-        cat(where("scan"), ": there are no xs to count: give a length in the options"));
+    throw make_error<ValueError>(where("scan"),
+                                 ": there are no xs to count: give a length in the options");
   return length;
 }
 
 void check_defined(const char* op, const char* what, const std::vector<Tensor>& tensors) {
   for (std::size_t k = 0; k < tensors.size(); ++k)
     if (!tensors[k].defined())
-      throw ValueError(cat(where(op), ": ", what, " ", k, " is an undefined tensor"));
+      throw make_error<ValueError>(where(op), ": ", what, " ", k, " is an undefined tensor");
 }
 
 void check_carry(const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
   if (before.size() != after.size())
-    throw ValueError(cat(where("scan"), ": a step takes a carry of ", before.size(),
-                         " tensors and returns one of ", after.size()));
+    throw make_error<ValueError>(where("scan"), ": a step takes a carry of ", before.size(),
+                                 " tensors and returns one of ", after.size());
   check_defined("scan", "carry", after);
   for (std::size_t k = 0; k < before.size(); ++k) {
     const std::string text = cat(where("scan"), ": carry ", k, " begins as ", type_of(before[k]),
                                  " and a step returns ", type_of(after[k]));
     if (before[k].shape() != after[k].shape()) throw ShapeError(text);
-    if (before[k].dtype() != after[k].dtype()) throw DTypeError(cat(text, ": cast it"));
+    if (before[k].dtype() != after[k].dtype()) throw make_error<DTypeError>(text, ": cast it");
   }
 }
 
@@ -99,7 +102,7 @@ Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::
 // int64[length, 2]: (seed, counter) of each step.
 Tensor random_states(const RandomTrace& random, std::int64_t length) {
   std::int64_t offset = 0;
-  Generator& generator = *random.generator;
+  Generator generator = *random.generator;
   const Tensor state = generator.next(&offset, random.draws * length);
   const Tensor counters = arange(0, length) * random.draws + offset;
   const Tensor second = arange(0, 2);  // (0, 1): the counter comes after the seed
@@ -110,7 +113,7 @@ Tensor random_states(const RandomTrace& random, std::int64_t length) {
 
 ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
                 const std::vector<Tensor>& xs, const ScanOptions& options) {
-  if (!step) throw ValueError(cat(where("scan"), ": the step is an empty function"));
+  if (!step) throw make_error<ValueError>(where("scan"), ": the step is an empty function");
   check_defined("scan", "carry", carry);
   check_defined("scan", "xs", xs);
   const std::int64_t length = length_of(xs, options);
@@ -140,7 +143,7 @@ ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
 
 std::pair<Tensor, Tensor> scan(const ScanStepOfOne& step, const Tensor& carry, const Tensor& xs,
                                const ScanOptions& options) {
-  if (!step) throw ValueError(cat(where("scan"), ": the step is an empty function"));
+  if (!step) throw make_error<ValueError>(where("scan"), ": the step is an empty function");
   const ScanStep of_lists = [&step](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
     auto [next, y] = step(c[0], x[0]);
     return ScanResult{{std::move(next)}, {std::move(y)}};
@@ -153,26 +156,26 @@ namespace {
 
 void check_predicate(const Tensor& predicate) {
   if (!predicate.defined())
-    throw ValueError(cat(where("cond"), ": the predicate is an undefined tensor"));
+    throw make_error<ValueError>(where("cond"), ": the predicate is an undefined tensor");
   if (predicate.numel() != 1)
-    throw ShapeError(cat(where("cond"), ": the predicate is ", predicate.shape(),
-                         ", must be one element: use where() to choose element by element"));
+    throw make_error<ShapeError>(where("cond"), ": the predicate is ", predicate.shape(),
+                                 ", must be one element: use where() to choose element by element");
   if (predicate.dtype() != DType::Bool)
-    throw DTypeError(cat(where("cond"), ": the predicate is ", predicate.dtype(),
-                         ", must be bool: compare it with something"));
+    throw make_error<DTypeError>(where("cond"), ": the predicate is ", predicate.dtype(),
+                                 ", must be bool: compare it with something");
 }
 
 void check_branches(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   if (a.size() != b.size())
-    throw ValueError(
-        cat(where("cond"), ": one branch returns ", a.size(), " tensors, the other ", b.size()));
+    throw make_error<ValueError>(where("cond"), ": one branch returns ", a.size(),
+                                 " tensors, the other ", b.size());
   check_defined("cond", "result", a);
   check_defined("cond", "result", b);
   for (std::size_t k = 0; k < a.size(); ++k) {
     const std::string text = cat(where("cond"), ": result ", k, " is ", type_of(a[k]),
                                  " in one branch and ", type_of(b[k]), " in the other");
     if (a[k].shape() != b[k].shape()) throw ShapeError(text);
-    if (a[k].dtype() != b[k].dtype()) throw DTypeError(cat(text, ": cast one of them"));
+    if (a[k].dtype() != b[k].dtype()) throw make_error<DTypeError>(text, ": cast one of them");
   }
 }
 
@@ -189,7 +192,7 @@ std::uint32_t trace(const Branch& branch, const std::vector<Tensor>& parameters,
 std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true, const Branch& on_false,
                          const std::vector<Tensor>& operands) {
   if (!on_true || !on_false)
-    throw ValueError(cat(where("cond"), ": a branch is an empty function"));
+    throw make_error<ValueError>(where("cond"), ": a branch is an empty function");
   check_predicate(predicate);
   check_defined("cond", "operand", operands);
   std::vector<Tensor> read{predicate};
@@ -227,8 +230,8 @@ Inferred type_in(const Body& body, std::int64_t k) {
 void check_parameter(const Node& node, int k, const Tensor& parameter, const Shape& shape) {
   const Node& in = *node.input(k);
   if (in.dtype != parameter.dtype() || in.shape != shape)
-    throw InternalError(cat(where(node), ": input ", k, " is ", in.dtype, in.shape,
-                            ", its body takes ", parameter.dtype(), shape));
+    throw make_error<InternalError>(where(node), ": input ", k, " is ", in.dtype, in.shape,
+                                    ", its body takes ", parameter.dtype(), shape);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "ops/infer.h"
 #include "ops/losses.h"
@@ -27,11 +28,11 @@ Tensor reduced_loss(const Tensor& losses, Reduction reduction) {
 void require_equal_shapes(const char* op, const Tensor& input, const Tensor& target) {
   require_defined(op, input, target);
   if (input.shape() != target.shape())
-    throw ShapeError(cat(where(op), ": input is ", input.shape(), ", target ", target.shape(),
-                         "; they must be equal: ",
-                         input.numel() == target.numel()
-                             ? cat("reshape(target, ", input.shape(), ") makes them so")
-                             : std::string("reshape one of them")));
+    throw make_error<ShapeError>(where(op), ": input is ", input.shape(), ", target ",
+                                 target.shape(), "; they must be equal: ",
+                                 input.numel() == target.numel()
+                                     ? cat("reshape(target, ", input.shape(), ") makes them so")
+                                     : std::string("reshape one of them"));
 }
 
 Tensor classes_last(const Tensor& x) {
@@ -44,27 +45,30 @@ Tensor classes_last(const Tensor& x) {
 
 void require_class_axis(const char* op, const Tensor& x) {
   if (x.rank() < 1)
-    throw ShapeError(cat(where(op), ": input must be [C], [N, C] or [N, C, …], not ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": input must be [C], [N, C] or [N, C, …], not ",
+                                 x.shape());
   if (!is_floating(x.dtype()))
-    throw DTypeError(
-        cat(where(op), ": takes floating numbers, not ", x.dtype(), "; cast it first"));
+    throw make_error<DTypeError>(where(op), ": takes floating numbers, not ", x.dtype(),
+                                 "; cast it first");
 }
 
 void require_class_indices(const char* op, const Tensor& x, const Tensor& target) {
   if (target.dtype() != DType::Int64 && target.dtype() != DType::Int32)
-    throw DTypeError(
-        cat(where(op), ": class indices are int64 or int32, not ", target.dtype(), "; cast them"));
+    throw make_error<DTypeError>(where(op), ": class indices are int64 or int32, not ",
+                                 target.dtype(), "; cast them");
   Ints wanted = to_ints(x.shape());
   wanted.erase(wanted.begin() + (x.rank() > 1));
   if (target.shape() != to_shape(wanted))
-    throw ShapeError(cat(where(op), ": input is ", x.shape(), ", so the class indices must be ",
-                         to_shape(wanted), ", not ", target.shape()));
+    throw make_error<ShapeError>(where(op), ": input is ", x.shape(),
+                                 ", so the class indices must be ", to_shape(wanted), ", not ",
+                                 target.shape());
 }
 
 void require_probabilities(const char* op, const Tensor& x, const Tensor& target) {
   if (target.rank() < x.rank())
-    throw DTypeError(cat(where(op), ": class indices are int64 or int32, not ", target.dtype(),
-                         ": cast them; probabilities have the input's shape ", x.shape()));
+    throw make_error<DTypeError>(where(op), ": class indices are int64 or int32, not ",
+                                 target.dtype(),
+                                 ": cast them; probabilities have the input's shape ", x.shape());
   require_equal_shapes(op, x, target);
 }
 
@@ -97,8 +101,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   require_defined("cross_entropy", logits, target);
   require_class_axis("cross_entropy", logits);
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
-    throw ValueError(cat(where("cross_entropy"), ": the label smoothing ", label_smoothing,
-                         " is outside [0, 1]"));
+    throw make_error<ValueError>(where("cross_entropy"), ": the label smoothing ", label_smoothing,
+                                 " is outside [0, 1]");
   const Tensor logp = log_softmax(classes_last(logits), -1);
   const double kept = 1 - label_smoothing, classes = static_cast<double>(logp.size(-1));
   Tensor losses;
@@ -152,7 +156,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
   const Called called("smooth_l1_loss");
   require_equal_shapes("smooth_l1_loss", input, target);
   if (!(beta >= 0))
-    throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
+    throw make_error<ValueError>(where("smooth_l1_loss"), ": beta is ", beta,
+                                 "; it must not be negative");
   const Tensor difference = input - target, distance = abs(difference);
   if (beta == 0) return reduced_loss(distance, reduction);
   const Tensor is_far = ge(distance, beta);
@@ -165,7 +170,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   const Called called("huber_loss");
   require_equal_shapes("huber_loss", input, target);
   if (!(delta > 0))
-    throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
+    throw make_error<ValueError>(where("huber_loss"), ": delta is ", delta,
+                                 "; it must be positive");
   const Tensor difference = input - target, distance = abs(difference);
   const Tensor is_far = ge(distance, delta);
   return reduced_loss(

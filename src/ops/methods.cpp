@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "ops/infer.h"
 
@@ -12,8 +13,8 @@ namespace {
 
 const Tensor& mask(const char* op, const Tensor& x) {
   if (x.dtype() != DType::Bool)
-    throw DTypeError(
-        cat(where(op), ": takes masks of bool, not ", x.dtype(), ": compare first, as in x != 0"));
+    throw make_error<DTypeError>(where(op), ": takes masks of bool, not ", x.dtype(),
+                                 ": compare first, as in x != 0");
   return x;
 }
 
@@ -23,17 +24,17 @@ Tensor& rebind(Tensor& x, const Tensor& value, char symbol) {
   const std::string op = cat("operator", symbol, "="), instead = cat("x = x ", symbol, " y");
   if (is_variable(x)) {
     const std::string& name = label_text(x.node()->label);
-    throw ValueError(cat(where(op.c_str()), ": ", name.empty() ? "it" : name,
-                         " is a variable, and ", symbol,
-                         "= would only give this handle another value: evaluate assign(x, x ",
-                         symbol, " y), or call set_value(x, x ", symbol, " y)"));
+    throw make_error<ValueError>(
+        where(op.c_str()), ": ", name.empty() ? "it" : name, " is a variable, and ", symbol,
+        "= would only give this handle another value: evaluate assign(x, x ", symbol,
+        " y), or call set_value(x, x ", symbol, " y)");
   }
   if (value.shape() != x.shape())
-    throw ShapeError(cat(where(op.c_str()), ": the result is ", value.shape(),
-                         ", but the tensor is ", x.shape(), ": write ", instead));
+    throw make_error<ShapeError>(where(op.c_str()), ": the result is ", value.shape(),
+                                 ", but the tensor is ", x.shape(), ": write ", instead);
   if (is_floating(value.dtype()) != is_floating(x.dtype()))
-    throw DTypeError(cat(where(op.c_str()), ": the result is ", value.dtype(),
-                         ", but the tensor is ", x.dtype(), ": write ", instead));
+    throw make_error<DTypeError>(where(op.c_str()), ": the result is ", value.dtype(),
+                                 ", but the tensor is ", x.dtype(), ": write ", instead);
   return x = value.dtype() == x.dtype() ? value : cast(value, x.dtype());
 }
 

@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/losses.h"
 #include "ops/rules.h"
@@ -22,16 +22,16 @@ int node_axis(const Node& node) { return static_cast<int>(node.attrs.as<AxisAttr
 
 void require_index(const Node& node, const Node& index) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
-    throw DTypeError(cat(where(node), ": the index is ", index.dtype, "; cast it to int64"));
+    throw make_error<DTypeError>(where(node), ": the index is ", index.dtype, "; cast it to int64");
 }
 
 void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
-  const int axis = normalize_axis(node_axis(node), x.rank(), where(node).c_str());
+  const int axis = normalize_axis(node_axis(node), x.rank(), where(node));
   bool fits = x.rank() == index.rank();
   for (int a = 0; fits && a < x.rank(); ++a) fits = a == axis || x[a] == index[a];
   if (!fits)
-    throw ShapeError(
-        cat(where(node), ": index ", index, " does not fit ", x, " along axis ", axis));
+    throw make_error<ShapeError>(where(node), ": index ", index, " does not fit ", x,
+                                 " along axis ", axis);
 }
 
 // Treats a tensor without axes as a vector of one element.
@@ -40,14 +40,14 @@ Tensor at_least_vector(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1})
 // The part of x that an index of that shape can reach.
 Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) {
   if (x.rank() != index.rank())
-    throw ShapeError(
-        cat(where(op), ": index ", index, " and tensor ", x.shape(), " must have the same rank"));
+    throw make_error<ShapeError>(where(op), ": index ", index, " and tensor ", x.shape(),
+                                 " must have the same rank");
   Tensor part = x;
   for (int a = 0; a < x.rank(); ++a) {
     if (a == axis) continue;
     if (index[a] > x.shape()[a])
-      throw ShapeError(
-          cat(where(op), ": index ", index, " is larger than ", x.shape(), " on axis ", a));
+      throw make_error<ShapeError>(where(op), ": index ", index, " is larger than ", x.shape(),
+                                   " on axis ", a);
     part = slice(part, a, 0, index[a]);
   }
   return part;
@@ -57,10 +57,10 @@ Tensor reachable(const char* op, const Tensor& x, int axis, const Shape& index) 
 
 // ---- Builders ---------------------------------------------------------------------------------
 
-Tensor concat(const std::vector<Tensor>& tensors, int axis) {
-  if (tensors.empty()) throw ValueError(cat(where("concat"), ": no tensors given"));
+Tensor concat(TensorList tensors, int axis) {
+  if (tensors.empty()) throw make_error<ValueError>(where("concat"), ": no tensors given");
   for (const Tensor& t : tensors) require_defined("concat", t);
-  const int a = normalize_axis(axis, tensors[0].rank(), where("concat").c_str());
+  const int a = normalize_axis(axis, tensors[0].rank(), where("concat"));
   DType dtype = tensors[0].dtype();
   for (const Tensor& t : tensors) dtype = promote(dtype, t.dtype());
   std::vector<Tensor> level;
@@ -79,15 +79,15 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   return level[0];
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+Tensor stack(TensorList tensors, int axis) {
   const Called called("stack");
-  if (tensors.empty()) throw ValueError(cat(where("stack"), ": no tensors given"));
-  const int a = normalize_axis(axis, tensors[0].rank() + 1, where("stack").c_str());
+  if (tensors.empty()) throw make_error<ValueError>(where("stack"), ": no tensors given");
+  const int a = normalize_axis(axis, tensors[0].rank() + 1, where("stack"));
   std::vector<Tensor> raised;
   for (const Tensor& t : tensors) {
     if (t.shape() != tensors[0].shape())
-      throw ShapeError(cat(where("stack"), ": shapes ", tensors[0].shape(), " and ", t.shape(),
-                           "; they must be equal"));
+      throw make_error<ShapeError>(where("stack"), ": shapes ", tensors[0].shape(), " and ",
+                                   t.shape(), "; they must be equal");
     raised.push_back(unsqueeze(t, a));
   }
   return concat(raised, a);
@@ -96,8 +96,9 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis) {
 Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
   const Called called("pad");
   if (padding.size() % 2 != 0 || static_cast<int>(padding.size() / 2) > x.rank())
-    throw ShapeError(cat(where("pad"), ": ", padding.size(), " numbers for a tensor of rank ",
-                         x.rank(), "; give (before, after) for each axis from the last one"));
+    throw make_error<ShapeError>(where("pad"), ": ", padding.size(),
+                                 " numbers for a tensor of rank ", x.rank(),
+                                 "; give (before, after) for each axis from the last one");
   Tensor t = x;
   PadAttrs attrs;
   Shape shape = x.shape();
@@ -106,13 +107,14 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
     const int a = x.rank() - 1 - static_cast<int>(k);
     const std::int64_t before = padding[2 * k], after = padding[2 * k + 1], size = x.shape()[a];
     if (std::max(before, after) > kLargestSize || std::min(before, after) < -kLargestSize)
-      throw ShapeError(cat(where("pad"), ": padding (", before, ", ", after, ") on axis ", a,
-                           " is too large: sizes overflow"));
+      throw make_error<ShapeError>(where("pad"), ": padding (", before, ", ", after, ") on axis ",
+                                   a, " is too large: sizes overflow");
     // Negative padding crops.
     const std::int64_t from = std::max<std::int64_t>(-before, 0),
                        to = size - std::max<std::int64_t>(-after, 0);
     if (from > to)
-      throw ShapeError(cat(where("pad"), ": crops more than axis ", a, " of ", x.shape(), " has"));
+      throw make_error<ShapeError>(where("pad"), ": crops more than axis ", a, " of ", x.shape(),
+                                   " has");
     t = slice(t, a, from, to);
     attrs.before[a] = std::max<std::int64_t>(before, 0);
     attrs.after[a] = std::max<std::int64_t>(after, 0);
@@ -155,15 +157,16 @@ Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& 
   require_defined("scatter", base, index, updates);
   const int a = axis_of("scatter", axis, base.rank());
   if (index.rank() != base.rank() || updates.rank() != base.rank())
-    throw ShapeError(cat(where("scatter"), ": base ", base.shape(), ", index ", index.shape(),
-                         ", updates ", updates.shape(), "; they have the same axes"));
+    throw make_error<ShapeError>(where("scatter"), ": base ", base.shape(), ", index ",
+                                 index.shape(), ", updates ", updates.shape(),
+                                 "; they have the same axes");
   if (base.rank() == 0)
     return reshape(
         scatter(at_least_vector(base), a, at_least_vector(index), at_least_vector(updates)), {});
   for (int d = 0; d < base.rank(); ++d)
     if (index.shape()[d] > updates.shape()[d])
-      throw ShapeError(cat(where("scatter"), ": index ", index.shape(), " is larger than updates ",
-                           updates.shape()));
+      throw make_error<ShapeError>(where("scatter"), ": index ", index.shape(),
+                                   " is larger than updates ", updates.shape());
   const Tensor values =
       slice(reachable("scatter", updates, a, index.shape()), a, 0, index.shape()[a]);
   const Tensor target = reachable("scatter", base, a, index.shape());
@@ -185,11 +188,12 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
   const Called called("index_select");
   const int a = axis_of("index_select", axis, x.rank());
   if (index.rank() != 1)
-    throw ShapeError(cat(where("index_select"), ": the index is a vector, not ", index.shape()));
+    throw make_error<ShapeError>(where("index_select"), ": the index is a vector, not ",
+                                 index.shape());
   if (x.rank() == 0) {
     if (index.size(0) != 1)
-      throw ShapeError(cat(where("index_select"), ": ", index.size(0),
-                           " indices into a scalar, which takes one"));
+      throw make_error<ShapeError>(where("index_select"), ": ", index.size(0),
+                                   " indices into a scalar, which takes one");
     return reshape(gather(reshape(x, {1}), 0, index), {});
   }
   Shape shape = x.shape();
@@ -202,8 +206,9 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
 Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
   const Called called("one_hot");
   if (!is_integral(index.dtype()))
-    throw DTypeError(cat(where("one_hot"), ": the index is ", index.dtype(), "; cast it to int64"));
-  if (classes < 0) throw ValueError(cat(where("one_hot"), ": ", classes, " classes"));
+    throw make_error<DTypeError>(where("one_hot"), ": the index is ", index.dtype(),
+                                 "; cast it to int64");
+  if (classes < 0) throw make_error<ValueError>(where("one_hot"), ": ", classes, " classes");
   const Tensor known = require_classes("one_hot", cast(index, DType::Int64), classes);
   return cast(eq(unsqueeze(known, -1), arange(0, classes, 1, DType::Int64)), dtype);
 }
@@ -213,14 +218,14 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
 Inferred infer_concat(const Node& node) {
   require_same_dtype(node);
   Shape shape = node.input(0)->shape;
-  const int axis = normalize_axis(node_axis(node), shape.rank(), where(node).c_str());
+  const int axis = normalize_axis(node_axis(node), shape.rank(), where(node));
   shape[axis] = 0;
   for (const Node* in : node.in()) {
     bool fits = in->shape.rank() == shape.rank();
     for (int a = 0; fits && a < shape.rank(); ++a) fits = a == axis || in->shape[a] == shape[a];
     if (!fits)
-      throw ShapeError(cat(where(node), ": shapes ", node.input(0)->shape, " and ", in->shape,
-                           " differ on an axis other than ", axis));
+      throw make_error<ShapeError>(where(node), ": shapes ", node.input(0)->shape, " and ",
+                                   in->shape, " differ on an axis other than ", axis);
     shape[axis] += in->shape[axis];
   }
   return {node.input(0)->dtype, Shape(shape.begin(), shape.rank())};
@@ -232,7 +237,7 @@ Inferred infer_pad(const Node& node) {
   Shape shape = x.shape;
   for (int a = 0; a < shape.rank(); ++a) {
     if (margin.before[a] < 0 || margin.after[a] < 0)
-      throw ShapeError(cat(where(node), ": negative padding on axis ", a));
+      throw make_error<ShapeError>(where(node), ": negative padding on axis ", a);
     shape[a] += margin.before[a] + margin.after[a];
   }
   return {x.dtype, Shape(shape.begin(), shape.rank())};
@@ -249,18 +254,18 @@ Inferred infer_scatter(const Node& node) {
   require_index(node, index);
   require_index_fits(node, base.shape, index.shape);
   if (updates.shape != index.shape)
-    throw ShapeError(cat(where(node), ": updates ", updates.shape, " for index ", index.shape,
-                         "; they must be equal"));
+    throw make_error<ShapeError>(where(node), ": updates ", updates.shape, " for index ",
+                                 index.shape, "; they must be equal");
   if (updates.dtype != base.dtype)
-    throw DTypeError(cat(where(node), ": updates of ", updates.dtype, " to a base of ", base.dtype,
-                         "; cast one of them"));
+    throw make_error<DTypeError>(where(node), ": updates of ", updates.dtype, " to a base of ",
+                                 base.dtype, "; cast one of them");
   return {base.dtype, base.shape};
 }
 
 Inferred infer_scatter_add(const Node& node) {
   const Inferred out = infer_scatter(node);
   if (is_bool(out.dtype))
-    throw DTypeError(cat(where(node), ": does not take bool: cast to a number"));
+    throw make_error<DTypeError>(where(node), ": does not take bool: cast to a number");
   return out;
 }
 

@@ -10,7 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -28,8 +28,8 @@ Tensor in_type_of(const Tensor& y, const Tensor& x) {
 // A vector of channels that broadcasts to x [N, C, …]: [C, 1, …].
 Tensor by_channel(const Tensor& v, const Tensor& x, const char* op, const char* what) {
   if (v.rank() != 1 || v.size(0) != x.size(1))
-    throw ShapeError(cat(where(op), ": the ", what, " is ", v.shape(), ", must be [", x.size(1),
-                         "]: one for each channel of the input ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": the ", what, " is ", v.shape(), ", must be [",
+                                 x.size(1), "]: one for each channel of the input ", x.shape());
   Ints sizes(static_cast<std::size_t>(x.rank() - 1), 1);
   sizes[0] = v.size(0);
   return reshape(cast(v, x.dtype()), sizes);
@@ -37,8 +37,8 @@ Tensor by_channel(const Tensor& v, const Tensor& x, const char* op, const char* 
 
 void check_channels(const Tensor& x, const char* op) {
   if (x.rank() < 2)
-    throw ShapeError(
-        cat(where(op), ": the input is ", x.shape(), ", must be [N, C, …]: it has no channels"));
+    throw make_error<ShapeError>(where(op), ": the input is ", x.shape(),
+                                 ", must be [N, C, …]: it has no channels");
 }
 
 void check_last_axes(const char* op, const Tensor& input, const Shape& shape) {
@@ -46,8 +46,8 @@ void check_last_axes(const char* op, const Tensor& input, const Shape& shape) {
   bool fits = axes > 0 && first >= 0;
   for (int axis = 0; fits && axis < axes; ++axis) fits = input.size(first + axis) == shape[axis];
   if (!fits)
-    throw ShapeError(
-        cat(where(op), ": the input is ", input.shape(), ", its last axes must be ", shape));
+    throw make_error<ShapeError>(where(op), ": the input is ", input.shape(),
+                                 ", its last axes must be ", shape);
 }
 
 // The distance from 1 to the next number of a dtype.
@@ -144,8 +144,8 @@ Tensor layer_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
   const int first = input.rank() - shape.rank();
   for (const Tensor* t : {&weight, &bias})
     if (t->defined() && t->shape() != shape)
-      throw ShapeError(cat(where("layer_norm"), ": the ", t == &weight ? "weight" : "bias", " is ",
-                           t->shape(), ", must be ", shape));
+      throw make_error<ShapeError>(where("layer_norm"), ": the ", t == &weight ? "weight" : "bias",
+                                   " is ", t->shape(), ", must be ", shape);
   const Tensor x = in_float32(input);
   Ints last;
   for (int axis = first; axis < x.rank(); ++axis) last.push_back(axis);
@@ -160,8 +160,8 @@ Tensor rms_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
   require_defined("rms_norm", input);
   check_last_axes("rms_norm", input, shape);
   if (weight.defined() && weight.shape() != shape)
-    throw ShapeError(
-        cat(where("rms_norm"), ": the weight is ", weight.shape(), ", must be ", shape));
+    throw make_error<ShapeError>(where("rms_norm"), ": the weight is ", weight.shape(),
+                                 ", must be ", shape);
   const Tensor x = in_float32(input);
   Ints last;
   for (int axis = input.rank() - shape.rank(); axis < x.rank(); ++axis) last.push_back(axis);
@@ -178,8 +178,8 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   constexpr const char* kName = "group_norm";
   check_channels(input, kName);
   if (groups < 1 || input.size(1) % groups != 0)
-    throw ValueError(
-        cat(where(kName), ": ", input.size(1), " channels do not divide into ", groups, " groups"));
+    throw make_error<ValueError>(where(kName), ": ", input.size(1), " channels do not divide into ",
+                                 groups, " groups");
   const Tensor x = in_float32(input);
   const Ints sizes(x.shape().begin(), x.shape().end());
   const std::int64_t count = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * groups);
@@ -195,11 +195,11 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   const Called called(kName);
   require_defined(kName, x);
   if (x.rank() < 3)
-    throw ShapeError(cat(where(kName), ": the input is ", x.shape(), ", must be [N, C, …]"));
+    throw make_error<ShapeError>(where(kName), ": the input is ", x.shape(), ", must be [N, C, …]");
   if (x.size(1) == 0) return x;
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
-    throw ValueError(cat(where(kName), ": the input ", x.shape(),
-                         " has one value per channel, so there is no variance"));
+    throw make_error<ValueError>(where(kName), ": the input ", x.shape(),
+                                 " has one value per channel, so there is no variance");
   return group_norm(x, x.size(1), weight, bias, eps);
 }
 
@@ -208,7 +208,8 @@ Tensor local_response_norm(const Tensor& input, std::int64_t size, double alpha,
   require_defined("local_response_norm", input);
   constexpr const char* kName = "local_response_norm";
   check_channels(input, kName);
-  if (size < 1) throw ValueError(cat(where(kName), ": size is ", size, ", must be at least 1"));
+  if (size < 1)
+    throw make_error<ValueError>(where(kName), ": size is ", size, ", must be at least 1");
   if (input.numel() == 0) return input;
   const ResponseAttrs attrs{size, alpha, beta, k};
   return in_type_of(build(Op::ResponseNorm, {in_float32(input)}, attrs), input);
@@ -218,17 +219,18 @@ Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& 
   constexpr const char* kName = "local_contrast_norm";
   const Called called(kName);
   if (input.rank() != 4)
-    throw ShapeError(cat(where(kName), ": x is ", input.shape(), ", must be [N, C, H, W]"));
+    throw make_error<ShapeError>(where(kName), ": x is ", input.shape(), ", must be [N, C, H, W]");
   if (!is_floating(input.dtype()))
-    throw DTypeError(cat(where(kName), ": x is ", input.dtype(), ", must be floating"));
-  if (o.size < 1) throw ValueError(cat(where(kName), ": size is ", o.size, ", must be at least 1"));
+    throw make_error<DTypeError>(where(kName), ": x is ", input.dtype(), ", must be floating");
+  if (o.size < 1)
+    throw make_error<ValueError>(where(kName), ": size is ", o.size, ", must be at least 1");
   const Tensor x = in_float32(input);
   Tensor deviation = x;
   if (o.means.defined()) {
     deviation = x - cast(o.means, x.dtype());
     if (deviation.shape() != x.shape())
-      throw ShapeError(cat(where(kName), ": the means are ", o.means.shape(),
-                           ", which do not broadcast to ", x.shape()));
+      throw make_error<ShapeError>(where(kName), ": the means are ", o.means.shape(),
+                                   ", which do not broadcast to ", x.shape());
   }
   const std::int64_t before = (o.size - 1) / 2, behind = o.size / 2;
   const Tensor padded = pad(square(deviation), {before, behind, before, behind});
@@ -242,7 +244,7 @@ Inferred infer_response_norm(const Node& node) {
   require_floating(node, "cast it first");
   const Node& x = *node.input(0);
   if (x.shape.rank() < 2)
-    throw ShapeError(cat(where(node), ": the input is ", x.shape, ", must be [N, C, …]"));
+    throw make_error<ShapeError>(where(node), ": the input is ", x.shape, ", must be [N, C, …]");
   return {x.dtype, x.shape};
 }
 

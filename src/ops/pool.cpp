@@ -10,7 +10,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 #include "ops/rules.h"
@@ -19,14 +19,14 @@ namespace tenon {
 
 PoolAttrs pool_attrs(const Pool2dOptions& o) {
   PoolAttrs p;
-  p.kernel_h = o.kernel.first;
-  p.kernel_w = o.kernel.second;
-  p.stride_h = o.stride.first == 0 ? o.kernel.first : o.stride.first;
-  p.stride_w = o.stride.second == 0 ? o.kernel.second : o.stride.second;
-  p.pad_h = o.padding.first;
-  p.pad_w = o.padding.second;
-  p.dil_h = o.dilation.first;
-  p.dil_w = o.dilation.second;
+  p.kernel_h = o.kernel.h;
+  p.kernel_w = o.kernel.w;
+  p.stride_h = o.stride.h == 0 ? o.kernel.h : o.stride.h;
+  p.stride_w = o.stride.w == 0 ? o.kernel.w : o.stride.w;
+  p.pad_h = o.padding.h;
+  p.pad_w = o.padding.w;
+  p.dil_h = o.dilation.h;
+  p.dil_w = o.dilation.w;
   p.ceil_mode = o.ceil_mode;
   p.count_include_pad = o.count_include_pad;
   return p;
@@ -39,32 +39,33 @@ Pool2dOptions as_row(const Pool1dOptions& o) {
 }
 
 PoolAttrs of_images(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[1], o.kernel[2]},
-                     {o.stride[1], o.stride[2]},
-                     {o.padding[1], o.padding[2]},
-                     {o.dilation[1], o.dilation[2]},
+  return pool_attrs({{o.kernel.h, o.kernel.w},
+                     {o.stride.h, o.stride.w},
+                     {o.padding.h, o.padding.w},
+                     {o.dilation.h, o.dilation.w},
                      o.ceil_mode,
                      o.count_include_pad});
 }
 
 PoolAttrs of_depth(const Pool3dOptions& o) {
-  return pool_attrs({{o.kernel[0], 1},
-                     {o.stride[0] == 0 ? o.kernel[0] : o.stride[0], 1},
-                     {o.padding[0], 0},
-                     {o.dilation[0], 1},
+  return pool_attrs({{o.kernel.d, 1},
+                     {o.stride.d == 0 ? o.kernel.d : o.stride.d, 1},
+                     {o.padding.d, 0},
+                     {o.dilation.d, 1},
                      o.ceil_mode,
                      o.count_include_pad});
 }
 
 bool keeps_depth(const Pool3dOptions& o) {
-  return o.kernel[0] == 1 && (o.stride[0] == 0 || o.stride[0] == 1) && o.padding[0] == 0 &&
-         o.dilation[0] == 1;
+  return o.kernel.d == 1 && (o.stride.d == 0 || o.stride.d == 1) && o.padding.d == 0 &&
+         o.dilation.d == 1;
 }
 
 void require_pool_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
   require_defined(op, x);
   if (x.rank() != rank)
-    throw ShapeError(cat(where(op), ": input must be ", wanted, " or without N, not ", x.shape()));
+    throw make_error<ShapeError>(where(op), ": input must be ", wanted, " or without N, not ",
+                                 x.shape());
 }
 
 std::int64_t lowest_whole(DType dtype) {
@@ -85,19 +86,19 @@ namespace {
 std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
                          std::int64_t stride, std::int64_t pad, std::int64_t dil, bool ceil_mode) {
   if (kernel < 1 || stride < 1 || dil < 1)
-    throw ValueError(cat(where(node), ": kernel, stride and dilation start at 1"));
+    throw make_error<ValueError>(where(node), ": kernel, stride and dilation start at 1");
   if (pad < 0 || pad > kernel / 2)
-    throw ValueError(cat(where(node), ": padding ", pad, " for a kernel of ", kernel,
-                         "; it must be between 0 and half the kernel"));
+    throw make_error<ValueError>(where(node), ": padding ", pad, " for a kernel of ", kernel,
+                                 "; it must be between 0 and half the kernel");
   if (std::max(kernel, stride) > kLargestSize || dil > kLargestSize / kernel)
-    throw ShapeError(cat(where(node), ": kernel ", kernel, ", stride ", stride, " or dilation ",
-                         dil, " is too large: sizes overflow"));
+    throw make_error<ShapeError>(where(node), ": kernel ", kernel, ", stride ", stride,
+                                 " or dilation ", dil, " is too large: sizes overflow");
   const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
   // With ceil_mode the last window may extend past the end by less than a stride.
   if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))
-    throw ShapeError(cat(where(node), ": the window covers ", span,
-                         " pixels, the padded input has ", in + 2 * pad,
-                         ": use a larger input or a smaller kernel"));
+    throw make_error<ShapeError>(where(node), ": the window covers ", span,
+                                 " pixels, the padded input has ", in + 2 * pad,
+                                 ": use a larger input or a smaller kernel");
   std::int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad)
     --out;  // a window must start inside the input or its left padding
@@ -107,7 +108,7 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
 Shape pooled_shape(const Node& node, const Shape& x) {
   const auto& p = node.attrs.as<PoolAttrs>();
   if (x.rank() != 4)
-    throw ShapeError(cat(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x));
+    throw make_error<ShapeError>(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x);
   const bool ceil_mode = p.ceil_mode != 0;
   return {x[0], x[1], pooled_size(node, x[2], p.kernel_h, p.stride_h, p.pad_h, p.dil_h, ceil_mode),
           pooled_size(node, x[3], p.kernel_w, p.stride_w, p.pad_w, p.dil_w, ceil_mode)};
@@ -115,7 +116,7 @@ Shape pooled_shape(const Node& node, const Shape& x) {
 
 void require_shape(const Node& node, const char* what, const Shape& got, const Shape& wanted) {
   if (got != wanted)
-    throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
+    throw make_error<ShapeError>(where(node), ": ", what, " is ", got, "; it must be ", wanted);
 }
 
 // Integer maxima over windows along one axis, computed from as many slices as the window has
@@ -170,7 +171,7 @@ Tensor mean_of_whole_windows(const Tensor& x, PoolAttrs p) {
 }
 
 void require_no_dilation(const char* op, bool dilated) {
-  if (dilated) throw ValueError(cat(where(op), ": has no dilation"));
+  if (dilated) throw make_error<ValueError>(where(op), ": has no dilation");
 }
 
 // `average` of x, or of its 16-bit values in float32. With a divisor, the mean over `window`
@@ -224,10 +225,12 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   if (has_no_batch(x, 5)) return squeeze(max_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
   // With overlapping windows, gradients are not rounded between images and depth.
-  bool overlap = false;
-  for (std::size_t k = 0; k < 3; ++k)
-    overlap = overlap || (options.stride[k] != 0 && options.stride[k] < options.kernel[k]) ||
-              options.dilation[k] != 1;
+  const auto overlaps = [](std::int64_t stride, std::int64_t kernel) {
+    return stride != 0 && stride < kernel;
+  };
+  const Triple &kernel = options.kernel, &stride = options.stride;
+  const bool overlap = overlaps(stride.d, kernel.d) || overlaps(stride.h, kernel.h) ||
+                       overlaps(stride.w, kernel.w) || options.dilation != Triple(1);
   const bool upcast = overlap && is_floating(x.dtype()) && item_size(x.dtype()) == 2;
   const Tensor y = over_boxes(upcast ? cast(x, DType::Float32) : x, options, max_pool);
   return upcast ? cast(y, x.dtype()) : y;
@@ -248,8 +251,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t di
   const Called called("avg_pool2d");
   require_defined("avg_pool2d", x);
   if (has_no_batch(x, 4)) return squeeze(avg_pool2d(unsqueeze(x, 0), options, divisor), 0);
-  require_no_dilation("avg_pool2d",
-                      options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1});
+  require_no_dilation("avg_pool2d", options.dilation != Pair(1));
   const PoolAttrs attrs = pool_attrs(options);
   if (divisor == 0) return build(Op::AvgPool2d, {x}, attrs);
   return divided(x, divisor,
@@ -262,7 +264,7 @@ Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
   if (has_no_batch(x, 5)) return squeeze(avg_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
   const auto& [depth, height, width] = options.kernel;
-  require_no_dilation("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1});
+  require_no_dilation("avg_pool3d", options.dilation != Triple(1));
   const double window =
       static_cast<double>(depth) * static_cast<double>(height) * static_cast<double>(width);
   return divided(x, options.divisor, window, [&](const Tensor& wide) {

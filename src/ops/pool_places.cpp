@@ -9,7 +9,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 
@@ -80,18 +80,19 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
     const auto a = static_cast<std::size_t>(k);
     if (stride[a] == 0) stride[a] = kernel[a];
     if (kernel[a] < 1 || stride[a] < 1 || padding[a] < 0)
-      throw ValueError(cat(where(op), ": kernel and stride start at 1, padding at 0"));
+      throw make_error<ValueError>(where(op), ": kernel and stride start at 1, padding at 0");
     const std::int64_t reached = std::max<std::int64_t>(x.size(x.rank() - axes + k), 1);
     if (std::max({kernel[a], stride[a], padding[a]}) > kLargestSize ||
         reached > kLargestSize / stride[a])
-      throw ShapeError(cat(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
-                           " or padding ", padding[a], " is too large: sizes overflow"));
+      throw make_error<ShapeError>(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
+                                   " or padding ", padding[a], " is too large: sizes overflow");
     const std::int64_t least =
         (x.size(x.rank() - axes + k) - 1) * stride[a] - 2 * padding[a] + kernel[a];
     sizes.push_back(wanted.empty() ? least : wanted[a]);
     if (sizes[a] <= least - stride[a] || sizes[a] >= least + stride[a] || sizes[a] < 0)
-      throw ValueError(cat(where(op), ": the output has size ", sizes[a], " on axis ", k,
-                           ", must be between ", least - stride[a], " and ", least + stride[a]));
+      throw make_error<ValueError>(where(op), ": the output has size ", sizes[a], " on axis ", k,
+                                   ", must be between ", least - stride[a], " and ",
+                                   least + stride[a]);
   }
   return sizes;
 }
@@ -99,8 +100,8 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
 // Writes x [.., C, axes…] at the indices of a plane of `sizes`, zeros elsewhere.
 Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const Ints& sizes) {
   if (indices.shape() != x.shape())
-    throw ShapeError(cat(where(op), ": the indices are ", indices.shape(), ", must be ", x.shape(),
-                         " as the input"));
+    throw make_error<ShapeError>(where(op), ": the indices are ", indices.shape(), ", must be ",
+                                 x.shape(), " as the input");
   const auto axes = static_cast<int>(sizes.size());
   std::int64_t planes = 1, plane = 1;
   for (int axis = 0; axis < x.rank() - axes; ++axis) planes *= x.size(axis);
@@ -115,14 +116,14 @@ Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const In
 
 void require_planes(const char* op, const Tensor& x, int axes, const char* wanted) {
   if (x.rank() != axes + 1 && x.rank() != axes + 2)
-    throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", must be ", wanted));
+    throw make_error<ShapeError>(where(op), ": the input is ", x.shape(), ", must be ", wanted);
 }
 
 }  // namespace
 
 Placed numbered(const char* op, const Tensor& x, int axes) {
   if (is_bool(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is bool, cast it to a number first"));
+    throw make_error<DTypeError>(where(op), ": the input is bool, cast it to a number first");
   if (holds_whole(x)) return {x, numbers_of(x, axes, DType::Int64)};
   std::int64_t count = 1;
   for (int axis = x.rank() - axes; axis < x.rank(); ++axis) count *= x.size(axis);
@@ -191,26 +192,24 @@ Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dOptions&
 }
 
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Pool2dOptions& pool,
-                    std::optional<std::pair<std::int64_t, std::int64_t>> output) {
+                    std::optional<Pair> output) {
   constexpr const char* kName = "max_unpool2d";
   const Called called(kName);
   require_defined(kName, x, indices);
   require_planes(kName, x, 2, "[N, C, H, W] or [C, H, W]");
-  const auto both = [](const std::pair<std::int64_t, std::int64_t>& p) {
-    return Ints{p.first, p.second};
-  };
+  const auto both = [](Pair p) { return Ints{p.h, p.w}; };
   return unpooled(kName, x, indices,
                   unpooled_sizes(kName, x, both(pool.kernel), both(pool.stride), both(pool.padding),
                                  output ? both(*output) : Ints{}));
 }
 
 Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Pool3dOptions& pool,
-                    const std::optional<std::array<std::int64_t, 3>>& output) {
+                    std::optional<Triple> output) {
   constexpr const char* kName = "max_unpool3d";
   const Called called(kName);
   require_defined(kName, x, indices);
   require_planes(kName, x, 3, "[N, C, D, H, W] or [C, D, H, W]");
-  const auto all = [](const std::array<std::int64_t, 3>& a) { return Ints(a.begin(), a.end()); };
+  const auto all = [](Triple t) { return Ints{t.d, t.h, t.w}; };
   return unpooled(kName, x, indices,
                   unpooled_sizes(kName, x, all(pool.kernel), all(pool.stride), all(pool.padding),
                                  output ? all(*output) : Ints{}));

@@ -3,7 +3,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/pool.h"
 
@@ -16,9 +16,10 @@ Tensor power_pool(const char* op, const Tensor& x, int axes, double p, double wi
                   const Average& average, const Maxima& maxima) {
   require_defined(op, x);
   if (p == 0 || std::isnan(p))
-    throw ValueError(cat(where(op), ": the power is ", p, ", must not be 0"));
+    throw make_error<ValueError>(where(op), ": the power is ", p, ", must not be 0");
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
+    throw make_error<DTypeError>(where(op), ": the input is ", x.dtype(),
+                                 ", cast it to a float first");
   if (x.rank() == axes + 1)
     return squeeze(power_pool(op, unsqueeze(x, 0), axes, p, window, average, maxima), 0);
   if (p == HUGE_VAL) return maxima(abs(x));
@@ -47,7 +48,7 @@ Tensor lp_pool2d(const Tensor& x, double p, const Pool2dOptions& o) {
   const Called called(kName);
   const Pool2dOptions w{.kernel = o.kernel, .stride = o.stride, .ceil_mode = o.ceil_mode};
   return power_pool(
-      kName, x, 2, p, static_cast<double>(w.kernel.first) * static_cast<double>(w.kernel.second),
+      kName, x, 2, p, static_cast<double>(w.kernel.h) * static_cast<double>(w.kernel.w),
       [&](const Tensor& t) { return avg_pool2d(t, w); },
       [&](const Tensor& t) { return max_pool2d(t, w); });
 }
@@ -56,8 +57,8 @@ Tensor lp_pool3d(const Tensor& x, double p, const Pool3dOptions& o) {
   constexpr const char* kName = "lp_pool3d";
   const Called called(kName);
   const Pool3dOptions w{.kernel = o.kernel, .stride = o.stride, .ceil_mode = o.ceil_mode};
-  double window = 1;
-  for (const std::int64_t size : w.kernel) window *= static_cast<double>(size);
+  const double window = static_cast<double>(w.kernel.d) * static_cast<double>(w.kernel.h) *
+                        static_cast<double>(w.kernel.w);
   return power_pool(
       kName, x, 3, p, window, [&](const Tensor& t) { return avg_pool3d(t, w); },
       [&](const Tensor& t) { return max_pool3d(t, w); });

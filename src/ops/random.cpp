@@ -15,16 +15,16 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
 namespace tenon {
 namespace {
 
-Tensor draw(RandomKind kind, const Shape& shape, Generator* generator) {
+Tensor draw(RandomKind kind, const Shape& shape, const OptionalGenerator& generator) {
   RandomAttrs attrs{kind};
-  Generator& source = generator != nullptr ? *generator : Generator::current();
+  Generator source = generator.value_or(Generator::current());
   const Tensor state = source.next(&attrs.offset);
   const DType dtype = kind == RandomKind::Bits ? DType::Int64 : DType::Float32;
   return build_as(Op::Random, dtype, shape, {state}, attrs);
@@ -32,12 +32,13 @@ Tensor draw(RandomKind kind, const Shape& shape, Generator* generator) {
 
 void require_floating_result(const char* op, DType dtype) {
   if (!is_floating(dtype))
-    throw DTypeError(cat(where(op), ": gives floating numbers, not ", dtype, ": use randint"));
+    throw make_error<DTypeError>(where(op), ": gives floating numbers, not ", dtype,
+                                 ": use randint");
 }
 
 void require_probability(const char* op, double p) {
   if (!(p >= 0 && p <= 1))
-    throw ValueError(cat(where(op), ": the probability ", p, " is outside [0, 1]"));
+    throw make_error<ValueError>(where(op), ": the probability ", p, " is outside [0, 1]");
 }
 
 }  // namespace
@@ -45,17 +46,17 @@ void require_probability(const char* op, double p) {
 Inferred infer_random(const Node& node) {
   const Node& state = *node.input(0);
   if (state.dtype != DType::Int64 || state.shape != Shape{2})
-    throw ShapeError(cat(where(node), ": the state is int64[2] (seed, counter), not ", state.dtype,
-                         state.shape));
+    throw make_error<ShapeError>(where(node), ": the state is int64[2] (seed, counter), not ",
+                                 state.dtype, state.shape);
   const bool bits = node.attrs.as<RandomAttrs>().kind == RandomKind::Bits;
   if (node.dtype != (bits ? DType::Int64 : DType::Float32))
-    throw DTypeError(cat(where(node),
-                         ": numbers are made as float32, bits as int64; cast the result to ",
-                         node.dtype));
+    throw make_error<DTypeError>(
+        where(node), ": numbers are made as float32, bits as int64; cast the result to ",
+        node.dtype);
   return {node.dtype, node.shape};
 }
 
-Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
+Tensor rand(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
   require_floating_result("rand", dtype);
   const Tensor u = draw(RandomKind::Uniform, shape, generator);
   // Rounding to a 16-bit type could yield 1, so only as many leading bits are kept as the type
@@ -65,36 +66,36 @@ Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
   return cast(u, dtype);
 }
 
-Tensor randn(const Shape& shape, DType dtype, Generator* generator) {
+Tensor randn(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
   require_floating_result("randn", dtype);
   return cast(draw(RandomKind::Normal, shape, generator), dtype);
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
-               Generator* generator) {
+               const OptionalGenerator& generator) {
   if (high <= low)
-    throw ValueError(cat(where("randint"), ": the range [", low, ", ", high, ") is empty"));
+    throw make_error<ValueError>(where("randint"), ": the range [", low, ", ", high, ") is empty");
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   // The product of a 32-bit word and the range stays within int64; its bias is below range / 2^32.
   if (range > (std::uint64_t{1} << 31))
-    throw ValueError(
-        cat(where("randint"), ": the range [", low, ", ", high, ") has more than 2^31 numbers"));
+    throw make_error<ValueError>(where("randint"), ": the range [", low, ", ", high,
+                                 ") has more than 2^31 numbers");
   const Tensor product =
       draw(RandomKind::Bits, shape, generator) * static_cast<std::int64_t>(range);
   const Tensor picked = build(Op::Div, {product, constant(shape, 0x1p32, DType::Int64)});
   return cast(low == 0 ? picked : picked + low, dtype);
 }
 
-Tensor bernoulli(const Shape& shape, double p, DType dtype, Generator* generator) {
+Tensor bernoulli(const Shape& shape, double p, DType dtype, const OptionalGenerator& generator) {
   require_probability("bernoulli", p);
   return cast(lt(draw(RandomKind::Uniform, shape, generator), p), dtype);
 }
 
-Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+Tensor dropout(const Tensor& x, double p, bool training, const OptionalGenerator& generator) {
   require_defined("dropout", x);
   require_probability("dropout", p);
   if (!is_floating(x.dtype()))
-    throw DTypeError(cat(where("dropout"), ": takes a floating tensor, not ", x.dtype()));
+    throw make_error<DTypeError>(where("dropout"), ": takes a floating tensor, not ", x.dtype());
   if (!training || p == 0) return x;
   if (p == 1) return where(zeros(x.shape(), DType::Bool), x, 0.0);
   const Tensor keep = ge(draw(RandomKind::Uniform, x.shape(), generator), p);

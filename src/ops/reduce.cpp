@@ -8,7 +8,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -60,8 +60,8 @@ Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool
   const int a = axis_of(name, axis, x.rank());
   if (x.rank() == 0) return zeros({}, DType::Int64);
   if (x.shape()[a] == 0)
-    throw ShapeError(
-        cat(where(name), ": no elements to choose from on axis ", axis, " of ", x.shape()));
+    throw make_error<ShapeError>(where(name), ": no elements to choose from on axis ", axis, " of ",
+                                 x.shape());
   const Tensor index = transpose(build(op, {transpose(x, a, -1)}), a, -1);
   return keepdim ? index : squeeze(index, a);
 }
@@ -200,7 +200,8 @@ Inferred infer_reduced(const Node& node) {
   const Node& x = *node.input(0);
   const std::int64_t mask = node.attrs.as<ReduceAttrs>().axes;
   if ((mask >> x.shape.rank()) != 0)
-    throw ShapeError(cat(where(node), ": the mask names axes that ", x.shape, " does not have"));
+    throw make_error<ShapeError>(where(node), ": the mask names axes that ", x.shape,
+                                 " does not have");
   return {x.dtype, keepdim_shape(x.shape, mask)};
 }
 }  // namespace
@@ -208,25 +209,28 @@ Inferred infer_reduced(const Node& node) {
 Inferred infer_sum(const Node& node) {
   const DType dtype = node.input(0)->dtype;
   if (!is_floating(dtype) && dtype != DType::Int64)
-    throw DTypeError(cat(where(node), ": the node takes floating or int64 inputs, not ", dtype));
+    throw make_error<DTypeError>(where(node), ": the node takes floating or int64 inputs, not ",
+                                 dtype);
   return infer_reduced(node);
 }
 
 Inferred infer_extremum(const Node& node) {
   const Node& x = *node.input(0);
-  if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: use any or all"));
+  if (is_bool(x.dtype))
+    throw make_error<DTypeError>(where(node), ": does not take bool: use any or all");
   if (reduced_count(x.shape, node.attrs.as<ReduceAttrs>().axes) == 0)
-    throw ShapeError(cat(where(node), ": no elements to choose from in ", x.shape));
+    throw make_error<ShapeError>(where(node), ": no elements to choose from in ", x.shape);
   return infer_reduced(node);
 }
 
 // Builders have moved the axis; their own message shows the shape as given by the user.
 Inferred infer_arg_extremum(const Node& node) {
   const Node& x = *node.input(0);
-  if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: cast to uint8"));
-  if (x.shape.rank() == 0) throw ShapeError(cat(where(node), ": a scalar has no axis"));
+  if (is_bool(x.dtype))
+    throw make_error<DTypeError>(where(node), ": does not take bool: cast to uint8");
+  if (x.shape.rank() == 0) throw make_error<ShapeError>(where(node), ": a scalar has no axis");
   if (x.shape.at(-1) == 0)
-    throw ShapeError(cat(where(node), ": no elements to choose from in ", x.shape));
+    throw make_error<ShapeError>(where(node), ": no elements to choose from in ", x.shape);
   return {DType::Int64, keepdim_shape(x.shape, std::int64_t{1} << (x.shape.rank() - 1))};
 }
 

@@ -1,7 +1,7 @@
 // Ops with several results: each result is a node of its own that reads the op's node.
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/collective.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
@@ -26,7 +26,7 @@ Inferred infer_result(const Node& node) {
   const OpInfo& info = op_info(source.op);
   const std::int64_t k = result_index(node);
   if (info.infer_result == nullptr || k < 0 || k >= info.result_count(source))
-    throw InternalError(cat(info.name, " has no result ", k));
+    throw make_error<InternalError>(info.name, " has no result ", k);
   return info.infer_result(source, k);
 }
 

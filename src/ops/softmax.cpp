@@ -2,7 +2,7 @@
 // decomposition.
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -37,9 +37,9 @@ Tensor log_softmax(const Tensor& x, int axis) {
 Inferred infer_softmax(const Node& node) {
   require_floating(node, "cast it first");
   const Node& x = *node.input(0);
-  if (x.shape.rank() == 0) throw ShapeError(cat(where(node), ": a scalar has no axis"));
+  if (x.shape.rank() == 0) throw make_error<ShapeError>(where(node), ": a scalar has no axis");
   if (x.shape.at(-1) == 0)
-    throw ShapeError(cat(where(node), ": the last axis of ", x.shape, " is empty"));
+    throw make_error<ShapeError>(where(node), ": the last axis of ", x.shape, " is empty");
   return {x.dtype, x.shape};
 }
 

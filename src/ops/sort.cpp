@@ -4,7 +4,7 @@
 // axis. Indices are those of a stable sort, so that every engine returns the same ones.
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -58,8 +58,8 @@ ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis, bool largest, b
   const Tensor row = x.rank() == 0 ? reshape(x, {1}) : x;
   const int a = axis_of("topk", axis, x.rank());
   if (k < 0 || k > row.shape()[a])
-    throw ValueError(cat(where("topk"), ": k = ", k, ", axis ", axis, " of ", x.shape(), " has ",
-                         row.shape()[a], " elements"));
+    throw make_error<ValueError>(where("topk"), ": k = ", k, ", axis ", axis, " of ", x.shape(),
+                                 " has ", row.shape()[a], " elements");
   if (x.rank() == 0 && k == 1) return {x, zeros({}, DType::Int64)};
   return ordered(row, k, a, largest);
 }
@@ -70,7 +70,7 @@ Inferred infer_sort_result(const Node& node, std::int64_t k) {
   const Node& x = *node.input(0);
   const std::int64_t count = node.attrs.as<SortAttrs>().count;
   if (x.shape.rank() == 0 || count < 0 || count > x.shape.at(-1))
-    throw ShapeError(cat(where(node), ": ", count, " elements of rows of ", x.shape));
+    throw make_error<ShapeError>(where(node), ": ", count, " elements of rows of ", x.shape);
   Shape shape = x.shape;
   shape[shape.rank() - 1] = count;
   return {k == kIndices ? DType::Int64 : x.dtype, shape};

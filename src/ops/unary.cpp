@@ -5,7 +5,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -17,8 +17,8 @@ Inferred infer_same(const Node& node) { return {node.input(0)->dtype, node.input
 
 Inferred infer_unary_number(const Node& node) {
   if (is_bool(node.input(0)->dtype))
-    throw DTypeError(
-        cat(where(node), ": does not take bool: cast to a number, or use logical_not"));
+    throw make_error<DTypeError>(where(node),
+                                 ": does not take bool: cast to a number, or use logical_not");
   return infer_same(node);
 }
 
@@ -34,7 +34,7 @@ Inferred infer_unary_test(const Node& node) {
 
 Inferred infer_logical_not(const Node& node) {
   if (!is_bool(node.input(0)->dtype))
-    throw DTypeError(cat(where(node), ": the node takes bool, not ", node.input(0)->dtype));
+    throw make_error<DTypeError>(where(node), ": the node takes bool, not ", node.input(0)->dtype);
   return infer_same(node);
 }
 

@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -31,14 +31,15 @@ Tensor reshape(const Tensor& x, const Ints& sizes) {
   for (std::size_t a = 0; a < sizes.size(); ++a) {
     if (sizes[a] != -1) continue;
     if (std::exchange(open, static_cast<std::int64_t>(a)) != -1)
-      throw ShapeError(cat(where("reshape"), ": more than one size is -1"));
+      throw make_error<ShapeError>(where("reshape"), ": more than one size is -1");
     resolved[a] = 1;
   }
   if (open >= 0) {
     const std::int64_t known = to_shape(resolved).numel();  // refuses sizes too large to multiply
     if (known == 0 || x.numel() % known != 0)
-      throw ShapeError(cat(where("reshape"), ": ", x.shape(), " has ", x.numel(),
-                           " elements, which the given sizes (product ", known, ") do not divide"));
+      throw make_error<ShapeError>(where("reshape"), ": ", x.shape(), " has ", x.numel(),
+                                   " elements, which the given sizes (product ", known,
+                                   ") do not divide");
     resolved[static_cast<std::size_t>(open)] = x.numel() / known;
   }
   const Shape shape = to_shape(resolved);
@@ -48,12 +49,12 @@ Tensor reshape(const Tensor& x, const Ints& sizes) {
 Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
   require_defined("flatten", x);
   if (x.rank() == 0) return reshape(x, {1});
-  const std::string at = where("flatten");
-  const int first = normalize_axis(start_axis, x.rank(), at.c_str()),
-            last = normalize_axis(end_axis, x.rank(), at.c_str());
+  const OpPlace at = where("flatten");
+  const int first = normalize_axis(start_axis, x.rank(), at),
+            last = normalize_axis(end_axis, x.rank(), at);
   if (first > last)
-    throw ShapeError(
-        cat(at, ": the start axis ", start_axis, " comes after the end axis ", end_axis));
+    throw make_error<ShapeError>(at, ": the start axis ", start_axis, " comes after the end axis ",
+                                 end_axis);
   Shape shape;
   std::int64_t merged = 1;
   for (int a = 0; a < x.rank(); ++a) {
@@ -68,16 +69,17 @@ Tensor flatten(const Tensor& x, int start_axis, int end_axis) {
 
 Tensor permute(const Tensor& x, const Ints& axes) {
   require_defined("permute", x);
-  const std::string at = where("permute");
+  const OpPlace at = where("permute");
   if (static_cast<int>(axes.size()) != x.rank())
-    throw ShapeError(cat(at, ": ", axes.size(), " axes given for a tensor of rank ", x.rank()));
+    throw make_error<ShapeError>(at, ": ", axes.size(), " axes given for a tensor of rank ",
+                                 x.rank());
   axis_mask("permute", axes, x.rank());  // refuses repeats
   PermuteAttrs attrs;
   Shape shape = x.shape();
   bool moves = false;
   for (int a = 0; a < x.rank(); ++a) {
     const int from =
-        normalize_axis(static_cast<int>(axes[static_cast<std::size_t>(a)]), x.rank(), at.c_str());
+        normalize_axis(static_cast<int>(axes[static_cast<std::size_t>(a)]), x.rank(), at);
     attrs.axes[a] = static_cast<std::uint8_t>(from);
     shape[a] = x.shape()[from];
     moves = moves || from != a;
@@ -100,7 +102,8 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const int extra = shape.rank() - x.rank();
   if (extra < 0)
-    throw ShapeError(cat(where("broadcast_to"), ": ", x.shape(), " has more axes than ", shape));
+    throw make_error<ShapeError>(where("broadcast_to"), ": ", x.shape(), " has more axes than ",
+                                 shape);
   Ints padded(static_cast<std::size_t>(extra), 1);
   padded.insert(padded.end(), x.shape().begin(), x.shape().end());
   const Tensor aligned = reshape(x, padded);
@@ -114,8 +117,8 @@ Tensor expand(const Tensor& x, const Ints& sizes) {
   for (int a = 0; a < static_cast<int>(sizes.size()); ++a)
     if (sizes[static_cast<std::size_t>(a)] == -1) {
       if (a < extra)
-        throw ShapeError(
-            cat(where("expand"), ": -1 keeps a size, but ", x.shape(), " has none for axis ", a));
+        throw make_error<ShapeError>(where("expand"), ": -1 keeps a size, but ", x.shape(),
+                                     " has none for axis ", a);
       resolved[static_cast<std::size_t>(a)] = x.shape()[a - extra];
     }
   return broadcast_to(x, to_shape(resolved));
@@ -140,7 +143,7 @@ Tensor squeeze(const Tensor& x) {
 
 Tensor unsqueeze(const Tensor& x, int axis) {
   require_defined("unsqueeze", x);
-  const int a = normalize_axis(axis, x.rank() + 1, where("unsqueeze").c_str());
+  const int a = normalize_axis(axis, x.rank() + 1, where("unsqueeze"));
   Ints sizes = to_ints(x.shape());
   sizes.insert(sizes.begin() + a, 1);
   return reshape(x, sizes);
@@ -148,9 +151,9 @@ Tensor unsqueeze(const Tensor& x, int axis) {
 
 Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
   require_defined("slice", x);
-  const int a = normalize_axis(axis, x.rank(), where("slice").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("slice"));
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
-    throw ValueError(cat(where("slice"), ": the step is ", step));
+    throw make_error<ValueError>(where("slice"), ": the step is ", step);
   const std::int64_t size = x.shape()[a];
   // NumPy's clipping: nothing exists past either end; with a negative step the range may end before
   // the first element.
@@ -171,11 +174,11 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, st
 
 Tensor select(const Tensor& x, int axis, std::int64_t index) {
   require_defined("select", x);
-  const int a = normalize_axis(axis, x.rank(), where("select").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("select"));
   const std::int64_t size = x.shape()[a], i = index < 0 ? index + size : index;
   if (i < 0 || i >= size)
-    throw ShapeError(
-        cat(where("select"), ": index ", index, " is outside axis ", axis, " of ", x.shape()));
+    throw make_error<ShapeError>(where("select"), ": index ", index, " is outside axis ", axis,
+                                 " of ", x.shape());
   return squeeze(slice(x, a, i, i + 1), a);
 }
 
@@ -191,27 +194,27 @@ Tensor flip(const Tensor& x, const Axes& axes) {
 
 Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length) {
   require_defined("narrow", x);
-  const int a = normalize_axis(axis, x.rank(), where("narrow").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("narrow"));
   const std::int64_t size = x.shape()[a], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first > size || length > size - first)
-    throw ValueError(cat(where("narrow"), ": ", length, " elements from ", start,
-                         " reach outside axis ", axis, " of ", x.shape()));
+    throw make_error<ValueError>(where("narrow"), ": ", length, " elements from ", start,
+                                 " reach outside axis ", axis, " of ", x.shape());
   return slice(x, a, first, first + length);
 }
 
 std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
   require_defined("split", x);
-  const int a = normalize_axis(axis, x.rank(), where("split").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("split"));
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) {
-    if (size < 0) throw ValueError(cat(where("split"), ": the size of a part is ", size));
+    if (size < 0) throw make_error<ValueError>(where("split"), ": the size of a part is ", size);
     if (size > kLargestSize - total)
-      throw ShapeError(cat(where("split"), ": the parts add up to more than 2^59 elements"));
+      throw make_error<ShapeError>(where("split"), ": the parts add up to more than 2^59 elements");
     total += size;
   }
   if (total != x.shape()[a])
-    throw ShapeError(cat(where("split"), ": the parts add up to ", total, ", axis ", axis, " of ",
-                         x.shape(), " has ", x.shape()[a]));
+    throw make_error<ShapeError>(where("split"), ": the parts add up to ", total, ", axis ", axis,
+                                 " of ", x.shape(), " has ", x.shape()[a]);
   std::vector<Tensor> parts;
   std::int64_t start = 0;
   for (const std::int64_t size : sizes) {
@@ -223,20 +226,20 @@ std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
   require_defined("chunk", x);
-  if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
-  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
+  if (count < 1) throw make_error<ValueError>(where("chunk"), ": into ", count, " parts");
+  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk")));
   // An axis without elements yields as many parts as requested, as in PyTorch.
   constexpr std::int64_t kMostEmpty = 1 << 20;
   if (total == 0 && count > kMostEmpty)
-    throw ValueError(cat(where("chunk"), ": axis ", axis, " of ", x.shape(), " into ", count,
-                         " parts; without elements it has at most ", kMostEmpty));
+    throw make_error<ValueError>(where("chunk"), ": axis ", axis, " of ", x.shape(), " into ",
+                                 count, " parts; without elements it has at most ", kMostEmpty);
   if (total == 0) return std::vector<Tensor>(static_cast<std::size_t>(count), x);
   return split(x, (total - 1) / count + 1, axis);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int axis) {
   require_defined("unbind", x);
-  const int a = normalize_axis(axis, x.rank(), where("unbind").c_str());
+  const int a = normalize_axis(axis, x.rank(), where("unbind"));
   std::vector<Tensor> parts;
   for (std::int64_t k = 0; k < x.shape()[a]; ++k) parts.push_back(select(x, a, k));
   return parts;
@@ -244,8 +247,8 @@ std::vector<Tensor> unbind(const Tensor& x, int axis) {
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
   require_defined("split", x);
-  if (size < 1) throw ValueError(cat(where("split"), ": the size of a part is ", size));
-  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("split").c_str()));
+  if (size < 1) throw make_error<ValueError>(where("split"), ": the size of a part is ", size);
+  const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("split")));
   std::vector<Tensor> parts;
   for (std::int64_t start = 0; start < total; start += size)
     parts.push_back(slice(x, axis, start, std::min(start + size, total)));
@@ -258,8 +261,8 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis) {
 Inferred infer_reshape(const Node& node) {
   const Node& x = *node.input(0);
   if (x.shape.numel() != node.shape.numel())
-    throw ShapeError(cat(where(node), ": ", x.shape, " has ", x.shape.numel(), " elements, ",
-                         node.shape, " has ", node.shape.numel()));
+    throw make_error<ShapeError>(where(node), ": ", x.shape, " has ", x.shape.numel(),
+                                 " elements, ", node.shape, " has ", node.shape.numel());
   return {x.dtype, node.shape};
 }
 
@@ -271,7 +274,8 @@ Inferred infer_permute(const Node& node) {
   for (int a = 0; a < x.shape.rank(); ++a) {
     const int from = axes[a];
     if (from >= x.shape.rank() || ((seen >> from) & 1u) != 0)
-      throw ShapeError(cat(where(node), ": the axes are not a permutation of those of ", x.shape));
+      throw make_error<ShapeError>(where(node), ": the axes are not a permutation of those of ",
+                                   x.shape);
     seen |= 1u << from;
     shape[a] = x.shape[from];
   }
@@ -284,7 +288,7 @@ Inferred infer_expand(const Node& node) {
   for (int a = 0; fits && a < x.shape.rank(); ++a)
     fits = x.shape[a] == node.shape[a] || x.shape[a] == 1;
   if (!fits)
-    throw ShapeError(cat(where(node), ": ", x.shape, " does not broadcast to ", node.shape));
+    throw make_error<ShapeError>(where(node), ": ", x.shape, " does not broadcast to ", node.shape);
   return {x.dtype, node.shape};
 }
 
@@ -300,7 +304,8 @@ Inferred infer_slice(const Node& node) {
     fits = start >= 0 && start < x.shape[a] && end >= 0 && end < x.shape[a];
   }
   if (!fits)
-    throw ShapeError(cat(where(node), ": the slice ", node.shape, " reaches outside ", x.shape));
+    throw make_error<ShapeError>(where(node), ": the slice ", node.shape, " reaches outside ",
+                                 x.shape);
   return {x.dtype, node.shape};
 }
 

@@ -3,20 +3,20 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "base/system/option_ranges.h"
 
 namespace tenon::optim {
 namespace {
 
-void require_gradients(const char* name, const std::vector<Tensor>& grads) {
+void require_gradients(const char* name, TensorList grads) {
   for (std::size_t k = 0; k < grads.size(); ++k)
     if (!grads[k].defined())
-      throw ValueError(cat(name, ": gradient ", k, " has no value: it was never assigned"));
+      throw make_error<ValueError>(name, ": gradient ", k, " has no value: it was never assigned");
 }
 
 // The dtype of the common norm: precise enough for all gradients.
-DType dtype_of_norm(const std::vector<Tensor>& grads) {
+DType dtype_of_norm(TensorList grads) {
   for (const Tensor& g : grads)
     if (g.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
@@ -29,9 +29,9 @@ constexpr OptionRange<Clip> kClipRanges[] = {
 
 }  // namespace
 
-ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
+ClippedGrads clip_grad_norm(TensorList grads, double max_norm) {
   if (!(max_norm > 0))
-    throw ValueError(cat("clip_grad_norm: the norm is ", max_norm, ", must be above 0"));
+    throw make_error<ValueError>("clip_grad_norm: the norm is ", max_norm, ", must be above 0");
   if (grads.empty()) throw ValueError("clip_grad_norm: there are no gradients");
   require_gradients("clip_grad_norm", grads);
   Scope scope("clip_grad_norm");
@@ -50,9 +50,9 @@ ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
   return out;
 }
 
-std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit) {
+std::vector<Tensor> clip_grad_value(TensorList grads, double limit) {
   if (!(limit > 0))
-    throw ValueError(cat("clip_grad_value: the limit is ", limit, ", must be above 0"));
+    throw make_error<ValueError>("clip_grad_value: the limit is ", limit, ", must be above 0");
   require_gradients("clip_grad_value", grads);
   Scope scope("clip_grad_value");
   std::vector<Tensor> out;
@@ -61,9 +61,9 @@ std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double lim
   return out;
 }
 
-std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip) {
+std::vector<Tensor> clipped(TensorList grads, const Clip& clip) {
   check_options("clip", clip, kClipRanges);
-  std::vector<Tensor> out = grads;
+  std::vector<Tensor> out(grads.begin(), grads.end());
   if (clip.value > 0) out = clip_grad_value(out, clip.value);
   if (clip.norm > 0) out = clip_grad_norm(out, clip.norm).grads;
   return out;

@@ -6,11 +6,12 @@
 #include <memory>
 #include <unordered_map>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 #include "grad/gradients.h"
@@ -66,14 +67,15 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     group.step = given.own_steps ? variable(scalar(0, DType::Float64), "step") : step_;
     for (const nn::NamedTensor& p : given.parameters) {
       if (!p.tensor.defined())
-        throw ValueError(cat("optimizer: '", p.name, "' has no value: it was never assigned"));
+        throw make_error<ValueError>("optimizer: '", p.name,
+                                     "' has no value: it was never assigned");
       if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
-        throw ValueError(
-            cat("optimizer: '", p.name, "' is not a floating variable and cannot be trained"));
+        throw make_error<ValueError>("optimizer: '", p.name,
+                                     "' is not a floating variable and cannot be trained");
       const auto [at, is_new] = known.emplace(p.tensor.node(), parameters_.size());
       if (!is_new)
-        throw ValueError(
-            cat("optimizer: '", p.name, "' is given twice (also as '", names_[at->second], "')"));
+        throw make_error<ValueError>("optimizer: '", p.name, "' is given twice (also as '",
+                                     names_[at->second], "')");
       parameters_.push_back(p.tensor);
       names_.push_back(p.name);
       group_of_.push_back(groups_.size());
@@ -97,14 +99,13 @@ const std::vector<Tensor>* Optimizer::add_slot(const std::string& name, double l
   return &slots_.back()->tensors;
 }
 
-std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const Tensor& guard,
-                                       const Tensor& rates) {
+std::vector<Tensor> Optimizer::updates(TensorList grads, const Tensor& guard, const Tensor& rates) {
   if (rates.defined() && (rates.rank() != 1 || rates.size(0) != std::ssize(groups_)))
-    throw ShapeError(cat("optimizer: the rates are ", rates.shape(), ", must be [", groups_.size(),
-                         "], one for each group"));
+    throw make_error<ShapeError>("optimizer: the rates are ", rates.shape(), ", must be [",
+                                 groups_.size(), "], one for each group");
   if (grads.size() != parameters_.size())
-    throw ValueError(
-        cat("optimizer: ", grads.size(), " gradients for ", parameters_.size(), " parameters"));
+    throw make_error<ValueError>("optimizer: ", grads.size(), " gradients for ", parameters_.size(),
+                                 " parameters");
   auto guarded = [&](const Tensor& target, const Tensor& value) {
     return assign(target, guard.defined() ? where(guard, value, target) : value);
   };
@@ -124,14 +125,14 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
     const Tensor& p = parameters_[k];
     if (is_frozen(p)) continue;
     if (!grads[k].defined())
-      throw ValueError(
-          cat("optimizer: the gradient of '", names_[k], "' has no value: it was never assigned"));
+      throw make_error<ValueError>("optimizer: the gradient of '", names_[k],
+                                   "' has no value: it was never assigned");
     if (!is_floating(grads[k].dtype()))
-      throw DTypeError(cat("optimizer: the gradient of '", names_[k], "' is ", grads[k].dtype(),
-                           ", must be floating"));
+      throw make_error<DTypeError>("optimizer: the gradient of '", names_[k], "' is ",
+                                   grads[k].dtype(), ", must be floating");
     if (grads[k].shape() != p.shape())
-      throw ShapeError(
-          cat("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ", grads[k].shape()));
+      throw make_error<ShapeError>("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ",
+                                   grads[k].shape());
     const Group& group = groups_[group_of_[k]];
     count(group.step);
     const Tensor rate =
@@ -151,15 +152,16 @@ std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip
   std::copy_if(parameters_.begin(), parameters_.end(), std::back_inserter(learning),
                [](const Tensor& p) { return !is_frozen(p); });
   if (learning.empty())
-    throw ValueError(
-        cat("step: all ", parameters_.size(), " parameters are frozen: unfreeze() those to train"));
+    throw make_error<ValueError>("step: all ", parameters_.size(),
+                                 " parameters are frozen: unfreeze() those to train");
   const auto [gradients, reached] = gradients_of(loss, learning);
   if (!reached)
-    throw ValueError(cat("step: the loss does not depend on any of the ", learning.size(),
-                         " trainable parameters, so there is nothing to update. It may come from "
-                         "another network, from a value after detach(), or from the result of a "
-                         "compiled function, which has no graph: in the last case compile the "
-                         "whole step (forward pass, grad() and updates())"));
+    throw make_error<ValueError>(
+        "step: the loss does not depend on any of the ", learning.size(),
+        " trainable parameters, so there is nothing to update. It may come from "
+        "another network, from a value after detach(), or from the result of a "
+        "compiled function, which has no graph: in the last case compile the "
+        "whole step (forward pass, grad() and updates())");
   const std::vector<Tensor> limited = clipped(gradients, clip);
   std::vector<Tensor> out;
   std::size_t next = 0;
@@ -167,17 +169,19 @@ std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip
   return out;
 }
 
-double Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<Tensor>& with) {
+Tensor Optimizer::step(const Tensor& loss, const Clip& clip, TensorList with) {
   if (!loss.defined())
     throw ValueError("step: the loss is a tensor without a value: it was never assigned");
   if (loss.numel() != 1)
-    throw ShapeError(
-        cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
+    throw make_error<ShapeError>("step: the loss is ", loss.shape(),
+                                 ", not a scalar: reduce it with sum or mean");
   std::vector<Tensor> work = updates(gradients_for_step(loss, clip));
   work.insert(work.end(), with.begin(), with.end());
-  work.push_back(loss);
-  tenon::eval(work);
-  return loss.item();
+  // The step assigns to a variable; its loss is the value from before.
+  work.push_back(is_variable(loss) ? detach(loss) : loss);
+  tenon::compute(work);
+  // The result holds the value without the graph behind it.
+  return make_data(work.back().node()->value, loss.shape(), loss.dtype());
 }
 
 std::vector<double> Optimizer::rates(double lr) const {
@@ -251,16 +255,17 @@ void Optimizer::check_values(const StateDict& state) const {
       const Tensor value = on_host(state.at(names.back()));
       fine.push_back(all(slot->least == 0 ? ge(value, 0) : isfinite(value)));
     }
-  tenon::eval(fine);
+  tenon::compute(fine);
   for (std::size_t k = 0; k < fine.size(); ++k)
     if (fine[k].item() == 0)
-      throw ValueError(cat("optimizer: '", names[k], "' of the saved state has values that are ",
-                           least[k] == 0 ? "negative or NaN" : "not finite"));
+      throw make_error<ValueError>("optimizer: '", names[k],
+                                   "' of the saved state has values that are ",
+                                   least[k] == 0 ? "negative or NaN" : "not finite");
   const auto check_count = [&](const std::string& name) {
     const double steps = state.at(name).item();
     if (!(steps >= 0 && steps <= 0x1p53 && steps == std::floor(steps)))
-      throw ValueError(cat("optimizer: '", name, "' of the saved state is ", steps,
-                           ", must be a number of steps"));
+      throw make_error<ValueError>("optimizer: '", name, "' of the saved state is ", steps,
+                                   ", must be a number of steps");
   };
   check_count(kStep);
   for (std::size_t k = 0; k < names_.size(); ++k)
@@ -275,19 +280,19 @@ void Optimizer::load_state_dict(const StateDict& given) {
   for (const auto& [name, tensor] : own) {
     const auto it = state.find(name);
     if (it == state.end())
-      throw ValueError(cat("optimizer: the saved state lacks '", name,
-                           "': the state belongs to another optimizer"));
+      throw make_error<ValueError>("optimizer: the saved state lacks '", name,
+                                   "': the state belongs to another optimizer");
     if (!it->second.defined())
-      throw ValueError(cat("optimizer: '", name, "' of the saved state has no value"));
+      throw make_error<ValueError>("optimizer: '", name, "' of the saved state has no value");
     if (it->second.shape() != tensor.shape() || it->second.dtype() != tensor.dtype())
-      throw ShapeError(cat("optimizer: '", name, "' is saved as ", it->second.dtype(),
-                           it->second.shape(), ", expected ", tensor.dtype(), tensor.shape(),
-                           ": the state belongs to another network"));
+      throw make_error<ShapeError>("optimizer: '", name, "' is saved as ", it->second.dtype(),
+                                   it->second.shape(), ", expected ", tensor.dtype(),
+                                   tensor.shape(), ": the state belongs to another network");
   }
   for (const auto& [name, tensor] : state)
     if (own.count(name) == 0)
-      throw ValueError(
-          cat("optimizer: the saved state has '", name, "', which this optimizer does not have"));
+      throw make_error<ValueError>("optimizer: the saved state has '", name,
+                                   "', which this optimizer does not have");
   check_values(state);
   for (const auto& [name, tensor] : own)
     if (name != "lr") set_value(tensor, state.at(name));

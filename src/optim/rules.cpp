@@ -5,6 +5,7 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 
@@ -172,11 +173,11 @@ Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
   curvature_ = add_slot("curvature", 0);
 }
 
-std::vector<Tensor> Levenberg::curvature_updates(const std::vector<Tensor>& grads,
-                                                 const Tensor& keep, double share) const {
+std::vector<Tensor> Levenberg::curvature_updates(TensorList grads, const Tensor& keep,
+                                                 double share) const {
   if (grads.size() != parameters().size())
-    throw ValueError(
-        cat("levenberg: ", grads.size(), " gradients for ", parameters().size(), " parameters"));
+    throw make_error<ValueError>("levenberg: ", grads.size(), " gradients for ",
+                                 parameters().size(), " parameters");
   std::vector<Tensor> out;
   out.reserve(grads.size());
   for (std::size_t k = 0; k < grads.size(); ++k) {
@@ -204,7 +205,7 @@ namespace {
 
 // Refuses an option that the chosen optimizer does not have; ignoring it silently would mislead.
 void refuse(const std::string& optimizer, bool given, const char* option_name) {
-  if (given) throw ValueError(cat(optimizer, " has no option '", option_name, "'"));
+  if (given) throw make_error<ValueError>(optimizer, " has no option '", option_name, "'");
 }
 
 std::unique_ptr<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
@@ -289,9 +290,9 @@ std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters
     if (name == known) return make(std::move(parameters), options);
   const std::vector<std::string> known = names();
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
-  throw ValueError(cat("'", name, "' is not an optimizer",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       " (sgd, adam, adamw, rmsprop, levenberg)"));
+  throw make_error<ValueError>("'", name, "' is not an optimizer",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                               " (sgd, adam, adamw, rmsprop, levenberg)");
 }
 
 }  // namespace tenon::optim

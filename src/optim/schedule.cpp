@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 #include <tenon/optim.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 #include "optim/warmup.h"
@@ -406,8 +407,9 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
   std::string list;
   for (const std::string& each : known) list += cat(list.empty() ? "" : ", ", each);
-  throw ValueError(cat("'", name, "' is not a schedule",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", list, ")"));
+  throw make_error<ValueError>("'", name, "' is not a schedule",
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", list,
+                               ")");
 }
 
 }  // namespace tenon::optim

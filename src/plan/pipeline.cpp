@@ -122,21 +122,22 @@ class Pipeline {
 };
 
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
-  const bool on_gpu = options.traits.is_queued, rounds = options.traits.rounds_operands,
-             is_last = on_gpu && options.channels_last;
+  const DeviceTraits& traits = options.traits;
+  const bool rewrites_convolutions = traits.rewrites_convolutions,
+             is_last = rewrites_convolutions && options.channels_last;
   const auto run = [&](PassId id, auto&& pass, const Concern& concern = {}) {
     roots = pipeline.graph_pass(id, std::move(roots), pass, concern);
   };
   run(kVerifyGraph, verify_graph);
 
-  run(kInlineBranches, inline_branches, {on_gpu, {Op::Cond}});
+  run(kInlineBranches, inline_branches, {!traits.host_sees_values, {Op::Cond}});
   run(kMergeLoops, merge_loops, {true, {Op::Scan, Op::Cond}});
   run(kDropLoopResults, drop_loop_results, {true, {Op::Scan, Op::Cond}});
-  run(kPadLoopRows, pad_loop_rows, {on_gpu, {Op::Scan}});
+  run(kPadLoopRows, pad_loop_rows, {traits.aligns_loop_rows, {Op::Scan}});
   run(kLegalize, legalize, {true, {Op::Result}});
   run(kFillChannels, fill_channels, {is_last, {Op::Conv2d, Op::Conv2dWeightGrad}});
   run(kRemoveStrides, remove_strides,
-      {on_gpu, {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad}});
+      {rewrites_convolutions, {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad}});
   run(kSplitGroups, split_groups, {is_last, {Op::Conv2dWeightGrad}});
 
   run(kFoldConstants, fold_constants);
@@ -146,7 +147,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   run(kBeforePooling, before_pooling, {true, {Op::MaxPool2dGrad}});
 
   // Loops round their operands as autocast rounds those of their products.
-  const bool rounds_loops = rounds && options.enabled(kAutocast);
+  const bool rounds_loops = traits.rounds_operands && options.enabled(kAutocast);
   RoundedValues rounded;
   run(kRoundLoopOperands, round_loop_operands, {rounds_loops, {Op::Scan}});
   run(kAutocast, [&rounded](Roots given, const PlanOptions& of) {
@@ -156,17 +157,18 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
       [&rounded](Roots given, const PlanOptions& of) {
         return sum_rounded(std::move(given), of, rounded);
       },
-      {rounds && !rounded.empty(), {Op::Sum}});
+      {traits.rounds_operands && !rounded.empty(), {Op::Sum}});
   run(kRoundLoopResults, round_loop_results, {rounds_loops, {Op::Scan}});
 
   run(kDecompose, decompose);
-  run(kPadLogitRows, pad_logit_rows, {on_gpu, {Op::Max}});
+  run(kPadLogitRows, pad_logit_rows, {traits.stores_16_bits, {Op::Max}});
   // Asked before the next passes write products with 16-bit operands explicitly.
   const LowPrecision low = low_precision_in(roots.order().nodes);
-  run(kLowerArgumentPrecision, lower_argument_precision, {on_gpu && low.any, {Op::Matmul}});
-  run(kLowerProductPrecision, lower_product_precision, {on_gpu && low.any, {Op::Matmul}});
+  const bool stores = traits.stores_16_bits;
+  run(kLowerArgumentPrecision, lower_argument_precision, {stores && low.any, {Op::Matmul}});
+  run(kLowerProductPrecision, lower_product_precision, {stores && low.any, {Op::Matmul}});
   run(kLowerResidualPrecision, lower_residual_precision,
-      {on_gpu && low.bf16_products, {Op::Matmul}});
+      {stores && low.bf16_products, {Op::Matmul}});
   run(kLowerActivationPrecision, lower_activation_precision, {low.any});
 
   run(kFoldConstants, fold_constants);

@@ -60,7 +60,7 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
 
 // Every run continues the generator where the previous run left it. Draws that no output needs are
 // not inputs of the program, but they advance the generator too.
-void feed_random(const RandomTrace& random, Bound& b, ValueId value, Device device) {
+void feed_random(RandomTrace& random, Bound& b, ValueId value, Device device) {
   constexpr std::size_t kWords = kRandomStride / sizeof(std::int64_t);
   const auto runs = static_cast<std::size_t>(std::max(b.runs, 1));
   const auto draws = static_cast<std::uint64_t>(random.draws);

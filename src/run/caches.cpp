@@ -13,8 +13,8 @@
 #include <malloc.h>
 #endif
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/str.h"
 #include "device/buffer.h"

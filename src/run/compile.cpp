@@ -5,8 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -92,7 +92,7 @@ class Call {
       : trace_(std::move(trace)), arenas_(arenas) {
     const Program& p = *trace_->program;
     if (!p.assigned.empty()) stepping_ = std::unique_lock(stepping);
-    arena_ = arenas_.take(p, p.traits.is_queued ? 1 : std::max(2, num_threads_by_default()));
+    arena_ = arenas_.take(p, p.traits.queues_calls ? 1 : std::max(2, num_threads_by_default()));
     bound_ = trace_->take_bound(runs);
   }
   ~Call() {
@@ -227,7 +227,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
 }
 
 Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs) {
-  for (const Tensor& in : inputs) in.eval();
+  for (const Tensor& in : inputs) in.compute();
   const std::shared_ptr<Trace> t = find_or_trace(inputs, runs);
   Outputs out(t->take_outputs(runs));
   const Call call(t, *arenas, stepping, runs);
@@ -276,7 +276,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   if (!impl_) throw ValueError("a compiled function was profiled before it was given a function");
   if (repeats < 1) throw ValueError(cat("profile: ", repeats, " repeats: use 1 or more"));
   require_values(inputs);
-  for (const Tensor& in : inputs) in.eval();
+  for (const Tensor& in : inputs) in.compute();
   const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
   const Program& p = *t->program;
   if (p.devices.size() > 1)

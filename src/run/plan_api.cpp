@@ -27,7 +27,7 @@ std::string Plan::arena() const { return print_arena(*impl_->program); }
 std::string Plan::fusion() const { return print_fusion(*impl_->program); }
 std::string Plan::passes() const { return print_passes(*impl_->program); }
 
-Plan plan(std::span<const Tensor> tensors) {
+Plan plan(TensorList tensors) {
   std::vector<Tensor> roots;
   for (const Tensor& t : tensors) {
     if (!t.defined()) throw ValueError("plan: a tensor has no value: it was never assigned");

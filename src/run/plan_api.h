@@ -1,7 +1,7 @@
 // The implementation data of the public class Plan.
 #pragma once
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 #include "plan/program/program.h"
 

@@ -1,4 +1,4 @@
-// eval(): key, cache look-up, binding, running, and storing results in the nodes. Compiled
+// compute(): key, cache look-up, binding, running, and storing results in the nodes. Compiled
 // functions are in compile.cpp.
 #include "run/runner.h"
 
@@ -9,8 +9,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/shapes_only.h>
 
 #include "base/index.h"
@@ -66,7 +66,7 @@ Cache& cache() {
   return *instance;
 }
 
-// A program of eval(), found by its graph.
+// A program of compute(), found by its graph.
 class CachedProgram final : public CacheEntry {
  public:
   CachedProgram(const Key& key, std::shared_ptr<const Program> planned)
@@ -374,13 +374,13 @@ const Node* lone_number(const Node& node) {
 
 }  // namespace
 
-void eval(std::span<const Tensor> tensors) {
+void compute(TensorList tensors) {
   // Numbers without a device are evaluated separately if other roots have a device.
   std::vector<Tensor> roots, numbers;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& t = tensors[k];
     if (!t.defined())
-      throw ValueError(cat("eval: tensor ", k + 1, " of ", tensors.size(),
+      throw ValueError(cat("compute: tensor ", k + 1, " of ", tensors.size(),
                            " has no value: it was never assigned"));
     if (t.node()->realised()) continue;
     if (const Node* number = lone_number(*t.node()))
@@ -406,10 +406,6 @@ void eval(std::span<const Tensor> tensors) {
     const Device device = number.device();
     eval_on({&device, 1}, {number}, numbered_order({&number, 1}));
   }
-}
-
-void eval(std::initializer_list<Tensor> tensors) {
-  eval(std::span<const Tensor>(tensors.begin(), tensors.size()));
 }
 
 }  // namespace tenon

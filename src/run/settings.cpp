@@ -2,8 +2,8 @@
 // and derives planner options from a context.
 #include "run/settings.h"
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/str.h"
 #include "base/thread_pool.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <mutex>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/str.h"
 #include "run/runner.h"
@@ -95,14 +95,14 @@ const void* host_copy(Node& node) {
 
 }  // namespace
 
-const Tensor& Tensor::eval() const {
-  require_value("eval", *this);
-  if (!node_->realised()) tenon::eval(std::span<const Tensor>(this, 1));
+const Tensor& Tensor::compute() const {
+  require_value("compute", *this);
+  if (!node_->realised()) tenon::compute({this, 1});
   return *this;
 }
 
 const void* Tensor::data() const {
-  eval();
+  compute();
   leaf_memory(*node_);
   return node_->device.kind == Device::Kind::Cpu ? node_->value->data() : host_copy(*node_);
 }

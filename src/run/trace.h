@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 #include "device/backend.h"
 #include "graph/node.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
+#include <tenon/compute.h>
 #include <tenon/device.h>
-#include <tenon/eval.h>
 
 #include "plan/program/tune.h"
 #include "run/tune_select.h"

@@ -16,6 +16,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
 #include "io/file.h"
@@ -60,9 +61,10 @@ FoldsFile FoldsFile::read(const std::string& dir) {
     lines.erase(lines.begin());
   }
   if (out.count < 2 || out.count > kMostFolds)
-    throw FormatError(cat(file,
-                          " does not begin with the number of folds, as in 'folds = 5': the file "
-                          "is damaged or truncated"));
+    throw make_error<FormatError>(
+        FileName{file},
+        " does not begin with the number of folds, as in 'folds = 5': the file "
+        "is damaged or truncated");
   for (const char* key : kDigested) {
     const auto line = std::find_if(lines.begin(), lines.end(), [&](const SettingText& one) {
       return one.key == digest_key(key);
@@ -117,8 +119,9 @@ void create_folder(const std::string& dir) {
   std::error_code error;
   fs::create_directories(io::system_path(dir), error);
   if (error)
-    throw IoError(cat(dir, ": cannot create the folder of the folds: ", error.message(),
-                      "; choose another folder or check its permissions"));
+    throw make_error<IoError>(FileName{dir},
+                              ": cannot create the folder of the folds: ", error.message(),
+                              "; choose another folder or check its permissions");
 }
 
 // A fold that has ended has its figures in its log: going on with it measures nothing again.

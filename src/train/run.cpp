@@ -14,6 +14,7 @@
 
 #include <tenon/shapes_only.h>
 #include "base/background.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/images/image_spec.h"
 #include "data/text/span_dataset.h"
@@ -56,7 +57,7 @@ namespace fs = std::filesystem;
 std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const DataSets& sets,
                                const TuneTable& engines) {
   try {
-    context.generator = std::make_shared<Generator>(run.compute.seed);
+    context.generator = Generator(run.compute.seed);
     const ContextScope scope(context);
     const TuneRecord record(engines);
     const ShapesOnly shapes;
@@ -80,7 +81,7 @@ void write_without_adapters(const Session& session, const std::string& dir) {
   io::save_checked_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
-void load_whole(const nn::AnyModule& net, const StateDict& state, const std::string& file) {
+void load_whole(nn::AnyModule net, const StateDict& state, const std::string& file) {
   try {
     net.load_state_dict(state);
   } catch (const Error&) {
@@ -113,8 +114,8 @@ void require_shapes(const ResolvedModel& model, std::int64_t classes, const Stat
 }
 
 // Of a run that has not ended the adapters are added here.
-void load_weights_of_run(const nn::AnyModule& net, const ResolvedModel& model,
-                         const StateDict& state, const std::string& file) {
+void load_weights_of_run(nn::AnyModule net, const ResolvedModel& model, const StateDict& state,
+                         const std::string& file) {
   if (!has_adapters(state)) return load_whole(net, state, file);
   const nn::AnyModule adapted = with_adapters(net, adapters_of(model));
   load_whole(adapted, state, file);
@@ -252,14 +253,16 @@ bool is_folder(const std::string& path) {
 
 Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
-  if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
+  if (!is_folder(dir)) throw make_error<IoError>(FileName{dir}, ": there is no such run folder");
   if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
-    throw IoError(cat(dir, " holds ", folds,
-                      " folds, and each fold is a run: give one of them, as in ", dir, "/fold-1"));
+    throw make_error<IoError>(FileName{dir}, " holds ", folds,
+                              " folds, and each fold is a run: give one of them, as in ", dir,
+                              "/fold-1");
   if (!has_file(file))
-    throw IoError(cat(dir,
-                      " holds no run: settings.toml is missing, which a run writes after its first "
-                      "checkpoint. If the run was stopped earlier, start it again"));
+    throw make_error<IoError>(
+        FileName{dir},
+        " holds no run: settings.toml is missing, which a run writes after its first "
+        "checkpoint. If the run was stopped earlier, start it again");
   return Settings::of_run(dir);
 }
 
@@ -287,8 +290,8 @@ Weights weights_of_run(const std::string& dir) {
     }
   std::optional<Checkpoint> checkpoint = load_latest_checkpoint(dir);
   if (!checkpoint)
-    throw IoError(
-        cat(dir, " holds no weights yet: wait for the first checkpoint, or resume the run"));
+    throw make_error<IoError>(
+        FileName{dir}, " holds no weights yet: wait for the first checkpoint, or resume the run");
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
@@ -387,9 +390,9 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Settings settings = settings_of_run(dir);
   if (!has_checkpoint(dir))
-    throw IoError(cat(
-        dir,
-        " has lost its checkpoints, so it cannot be resumed: start a new run in another folder"));
+    throw make_error<IoError>(
+        FileName{dir},
+        " has lost its checkpoints, so it cannot be resumed: start a new run in another folder");
   const std::vector<std::string> told = changes_by_hand(settings, dir);
   for (const auto& callback : options.callbacks)
     for (const std::string& note : told) callback->on_note(note);
@@ -608,7 +611,7 @@ std::string TrainedModel::fitting() const {
 Tensor TrainedModel::predict(const Tensor& images) const {
   if (!given_net_) return opened_->predict(images);
   const ContextScope scope(context_);
-  return net_(images).eval();
+  return net_(images).compute();
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {
@@ -637,13 +640,13 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
   const Tensor scores =
       net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
-  if (!hidden_token) return task_->predictions(reshape(scores, {scores.numel()})).eval();
+  if (!hidden_token) return task_->predictions(reshape(scores, {scores.numel()})).compute();
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
                          "' predicts the word at [MASK], and the text has no [MASK]"));
   const std::int64_t place = hidden - tokens.begin();
-  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
+  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).compute();
 }
 
 void TrainedModel::require_spans() const {

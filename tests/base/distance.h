@@ -2,7 +2,7 @@
 // float64 whatever their dtype.
 #pragma once
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 #include <tenon/tensor.h>
 
@@ -37,7 +37,7 @@ inline double distance(const Tensor& a, const Tensor& b) {
 /// The values of tensors, computed together.
 inline std::vector<std::vector<double>> values(std::vector<Tensor> all) {
   for (Tensor& t : all) t = cast(t, DType::Float64);
-  eval(all);
+  compute(all);
   std::vector<std::vector<double>> out;
   out.reserve(all.size());
   for (const Tensor& t : all) out.push_back(t.to_vector<double>());

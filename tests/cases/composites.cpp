@@ -166,7 +166,7 @@ void add_convolutions(Cases& cases) {
     const std::vector<In> volume{{row.shape}};
     const Pool3dOptions& o = row.options;
     const auto flat = [&] {  // the last axis only
-      return Pool1dOptions{o.kernel[2], o.stride[2],         o.padding[2], o.dilation[2],
+      return Pool1dOptions{o.kernel.w,  o.stride.w,          o.padding.w, o.dilation.w,
                            o.ceil_mode, o.count_include_pad, o.divisor};
     };
     const std::vector<In> signal{{{row.shape[0], row.shape[1] * row.shape[2], row.shape[4]}}};
@@ -180,10 +180,9 @@ void add_convolutions(Cases& cases) {
     add(cases, "avg_pool1d " + name, signal,
         [f = flat()](const Tensors& x) { return square(avg_pool1d(x[0], f)); });
     add(cases, "avg_pool2d of one row, " + name, signal, [o](const Tensors& x) {
-      const Pool2dOptions flat2d{
-          {1, o.kernel[2]},  {1, o.stride[2] == 0 ? o.kernel[2] : o.stride[2]},
-          {0, o.padding[2]}, {1, 1},
-          o.ceil_mode,       o.count_include_pad};
+      const Pool2dOptions flat2d{{1, o.kernel.w},  {1, o.stride.w == 0 ? o.kernel.w : o.stride.w},
+                                 {0, o.padding.w}, {1, 1},
+                                 o.ceil_mode,      o.count_include_pad};
       return square(avg_pool2d(unsqueeze(x[0], 0), flat2d, o.divisor));
     });
   }

@@ -158,9 +158,9 @@ void add_random(Cases& cases) {
                    {{{5, 3}}},
                    [](const Tensors& x) {
                      Generator g(7);
-                     return x[0] * rand({5, 3}, x[0].dtype(), &g) +
-                            randn({3}, x[0].dtype(), &g) * x[0] +
-                            cast(randint(-3, 9, {5, 1}, DType::Int64, &g), x[0].dtype());
+                     return x[0] * rand({5, 3}, x[0].dtype(), g) +
+                            randn({3}, x[0].dtype(), g) * x[0] +
+                            cast(randint(-3, 9, {5, 1}, DType::Int64, g), x[0].dtype());
                    },
                    true,
                    true,
@@ -169,8 +169,7 @@ void add_random(Cases& cases) {
                    1e-6});  // the numbers themselves are float32
   cases.push_back({"dropout", {{{50}}}, [](const Tensors& x) {
                      Generator g(11);
-                     return dropout(x[0] * 2, 0.4, true, &g) +
-                            bernoulli({50}, 0.3, x[0].dtype(), &g);
+                     return dropout(x[0] * 2, 0.4, true, g) + bernoulli({50}, 0.3, x[0].dtype(), g);
                    }});
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 namespace cases {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 

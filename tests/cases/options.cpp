@@ -39,12 +39,12 @@ void add_places(Cases& cases) {
   for (const Row& row : rows) {
     const Pool3dOptions o = row.options;
     const std::string name = std::string(", ") + row.name;
-    const Pool2dOptions flat{{o.kernel[1], o.kernel[2]},
-                             {o.stride[1], o.stride[2]},
-                             {o.padding[1], o.padding[2]},
-                             {o.dilation[1], o.dilation[2]},
+    const Pool2dOptions flat{{o.kernel.h, o.kernel.w},
+                             {o.stride.h, o.stride.w},
+                             {o.padding.h, o.padding.w},
+                             {o.dilation.h, o.dilation.w},
                              o.ceil_mode};
-    const Pool1dOptions line{o.kernel[2], o.stride[2], o.padding[2], o.dilation[2], o.ceil_mode};
+    const Pool1dOptions line{o.kernel.w, o.stride.w, o.padding.w, o.dilation.w, o.ceil_mode};
     cases.push_back(
         case_of("max_pool1d with indices" + name, {{{2, 3, 7}}},
                 [line](const Tensors& x) { return both(max_pool1d_with_indices(x[0], line)); }));
@@ -76,7 +76,7 @@ void add_way_back(Cases& cases) {
         const Pool2dOptions o{.kernel = {3, 2}, .stride = {1, 2}};
         const ValuesAndIndices y = max_pool2d_with_indices(unsqueeze(x[0], 0), o);
         return max_unpool2d(squeeze(y.values, 0) * x[0][0][0][0], squeeze(y.indices, 0), o,
-                            std::pair<std::int64_t, std::int64_t>{5, 7});
+                            Pair{5, 7});
       }));
   cases.push_back(
       case_of("max_unpool over one axis and three", {{{1, 2, 4, 4, 5}}}, [](const Tensors& x) {
@@ -84,8 +84,7 @@ void add_way_back(Cases& cases) {
         const ValuesAndIndices y = max_pool3d_with_indices(x[0], o);
         const Pool1dOptions line{.kernel = 3, .stride = 2, .padding = 1};
         const ValuesAndIndices z = max_pool1d_with_indices(reshape(x[0], {2, 16, 5}), line);
-        return sum(square(
-                   max_unpool3d(y.values, y.indices, o, std::array<std::int64_t, 3>{4, 4, 5}))) +
+        return sum(square(max_unpool3d(y.values, y.indices, o, Triple{4, 4, 5}))) +
                square(max_unpool1d(z.values, z.indices, line));
       }));
   const std::vector<In> positive{{{2, 2, 5, 4}, 0.2, 2}};
@@ -121,27 +120,19 @@ void add_tables(Cases& cases) {
                              : mode == BagMode::Mean ? "means"
                                                      : "maxima";
     add("embedding bags, " + name, in, true, [mode](const Tensors& x) {
-      EmbeddingBagOptions o;
-      o.mode = mode;
-      if (mode == BagMode::Sum) o.per_sample_weights = x[2];
-      return square(embedding_bag(x[0], x[1], o));
+      const Tensor weights = mode == BagMode::Sum ? x[2] : Tensor();
+      return square(embedding_bag(x[0], x[1], {}, {.mode = mode}, weights));
     });
     add("embedding bags of a vector, " + name, {whole({9}, 0, 6, DType::Int32), {{6, 5}}}, true,
         [mode](const Tensors& x) {
-          EmbeddingBagOptions o;
-          o.mode = mode;
-          o.offsets = Tensor::from<std::int64_t>({0, 4, 4, 7, 9}, {5});
-          o.include_last_offset = true;
-          return square(embedding_bag(x[0], x[1], o));
+          const Tensor offsets = Tensor::from<std::int64_t>({0, 4, 4, 7, 9}, {5});
+          return square(
+              embedding_bag(x[0], x[1], offsets, {.mode = mode, .include_last_offset = true}));
         });
     add("embedding bags with padding, " + name, in, false, [mode](const Tensors& x) {
-      EmbeddingBagOptions o;
-      o.mode = mode;
-      o.padding_index = 2;
-      const Tensor flat = reshape(x[0], {12});
-      EmbeddingBagOptions with_offsets = o;
-      with_offsets.offsets = Tensor::from<std::int64_t>({0, 4, 8}, {3});
-      return embedding_bag(x[0], x[1], o) * 2 + embedding_bag(flat, x[1], with_offsets);
+      const EmbeddingBagOptions o{.padding_index = 2, .mode = mode};
+      const Tensor flat = reshape(x[0], {12}), offsets = Tensor::from<std::int64_t>({0, 4, 8}, {3});
+      return embedding_bag(x[0], x[1], {}, o) * 2 + embedding_bag(flat, x[1], offsets, o);
     });
   }
 }

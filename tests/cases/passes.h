@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 namespace cases {
 

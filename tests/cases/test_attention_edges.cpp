@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -30,7 +30,7 @@ Tensor numbers(const Shape& shape, DType dtype, int seed) {
     state = state * 1664525u + 1013904223u;
     v = static_cast<double>(static_cast<int>(state >> 26) - 32) / 16;
   }
-  return cast(Tensor::from(values, shape), dtype).eval();
+  return cast(Tensor::from(values, shape), dtype).compute();
 }
 
 struct Operands {
@@ -76,9 +76,9 @@ TEST_CASE("attention edges: a fully masked query gives 0 and has no gradients") 
           const Operands o = operands(4, keys, 8, dtype);
           const Tensor seen = logical_and(ne(arange(0, 4).reshape({4, 1}), 1),
                                           ge(arange(0, keys), 1));  // query 1 sees none
-          const Tensor mask = added
-                                  ? where(seen, zeros({}, dtype), full({}, -HUGE_VAL, dtype)).eval()
-                                  : broadcast_to(seen, {4, keys}).eval();
+          const Tensor mask =
+              added ? where(seen, zeros({}, dtype), full({}, -HUGE_VAL, dtype)).compute()
+                    : broadcast_to(seen, {4, keys}).compute();
           const Results r = attended(o, mask, false);
           const Tensor twice = grad(sum(square(r.dq)), o.k);  // through its decomposition
           const Doubles y = list(r.y), dq = list(r.dq);
@@ -103,7 +103,7 @@ TEST_CASE("attention edges: a fully masked query gives 0 and has no gradients") 
 TEST_CASE("attention edges: all queries fully masked") {
   with_engines([] {
     const Operands o = operands(3, 5, 4, DType::Float32);
-    const Results r = attended(o, full({3, 5}, false, DType::Bool).eval(), false);
+    const Results r = attended(o, full({3, 5}, false, DType::Bool).compute(), false);
     for (const Tensor& t : {r.y, r.dq, r.dk, r.dv}) CHECK(norm(list(t)) == 0);
   });
 }
@@ -111,8 +111,8 @@ TEST_CASE("attention edges: all queries fully masked") {
 TEST_CASE("attention edges: NaN is not hidden") {
   with_engines([] {
     Operands o = operands(2, 3, 4, DType::Float32);
-    o.q = (o.q * full({}, NAN)).eval();
-    const Doubles y = list(attended(o, full({2, 3}, true, DType::Bool).eval(), false).y);
+    o.q = (o.q * full({}, NAN)).compute();
+    const Doubles y = list(attended(o, full({2, 3}, true, DType::Bool).compute(), false).y);
     CHECK(std::all_of(y.begin(), y.end(), [](double x) { return std::isnan(x); }));
   });
 }
@@ -145,10 +145,10 @@ TEST_CASE("attention edges: 16-bit results are within one rounding of float64's"
               CAPTURE(size);
               CAPTURE(sharpness);
               Operands o = operands(std::min<std::int64_t>(keys, 70), keys, size, dtype);
-              o.q = (o.q * sharpness).eval();
+              o.q = (o.q * sharpness).compute();
               const Operands wide = {
-                  cast(o.q, DType::Float64).eval(), cast(o.k, DType::Float64).eval(),
-                  cast(o.v, DType::Float64).eval(), cast(o.g, DType::Float64).eval()};
+                  cast(o.q, DType::Float64).compute(), cast(o.k, DType::Float64).compute(),
+                  cast(o.v, DType::Float64).compute(), cast(o.g, DType::Float64).compute()};
               const Results got = attended(o, {}, causal), want = attended(wide, {}, causal);
               const double rounding = dtype == DType::Float16 ? 0x1p-11 : 0x1p-8;
               const auto near = [&](const Tensor& a, const Tensor& b) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 using namespace tenon;
@@ -23,14 +23,14 @@ struct Result {
 
 Tensor random(const Shape& shape, std::uint64_t seed) {
   Generator data(seed);
-  return randn(shape, DType::Float32, &data).eval();
+  return randn(shape, DType::Float32, data).compute();
 }
 
 Result run(const Net& net, const Tensor& x, bool chains) {
   set_pass_enabled("chain", chains);
   const std::vector<Tensor> out{net(x)};
   const Plan made = plan(out);
-  eval(out);
+  compute(out);
   set_pass_enabled("chain", true);
   return {out[0].to_vector<float>(), made.steps(), made.arena_bytes()};
 }
@@ -146,7 +146,7 @@ TEST_CASE("bands: bfloat16 products, bfloat16 images and grouped filters") {
   const Tensor wide = random({8, 3, 3, 3}, 1);
   check(
       [&](const Tensor& in) {
-        const Tensor half = cast(in, DType::BFloat16).eval();
+        const Tensor half = cast(in, DType::BFloat16).compute();
         return cast(max_pool2d(conv2d(half, cast(wide, DType::BFloat16))), DType::Float32);
       },
       random({4, 3, 300, 301}, 5));

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <set>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 
 #include "base/philox.h"
@@ -63,7 +63,7 @@ Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
   const Device device = current_device();
   set_device("cpu");
   const Tensor t = cast(Tensor::from(values, in.shape), in.whole ? in.dtype : dtype);
-  t.eval();
+  t.compute();
   set_device(device);
   return Tensor::from_data(t.data(), t.shape(), t.dtype());
 }
@@ -123,7 +123,7 @@ std::vector<Tensor> results(const Case& c, DType dtype, bool gradients) {
 
 Values values(const Case& c, DType dtype, bool gradients) {
   const std::vector<Tensor> wanted = results(c, dtype, gradients);
-  eval(wanted);
+  compute(wanted);
   Values out;
   for (const Tensor& t : wanted) out.push_back(numbers(t));
   return out;
@@ -201,7 +201,7 @@ void check_gradient(const Case& c, const ScalarFunction& f, double tolerance) {
   };
   const auto numeric = numeric_gradient(of_targets, targets, 1e-5);
   const std::vector<Tensor> gradients = grad(of_targets(targets), targets);
-  eval(gradients);
+  compute(gradients);
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     INFO(c.name << ", floating input " << k);
     CHECK(distance(numbers(gradients[k]), numeric[k]) < tolerance);
@@ -278,7 +278,7 @@ TEST_CASE("cases: composites against their decompositions") {
     const Tensor pairs[][2] = {{whole, parts},
                                {grad(weighted(whole, 5), x), grad(weighted(parts, 5), x)}};
     for (const auto& [a, b] : pairs) {
-      eval({a, b});
+      compute({a, b});
       CHECK(distance(numbers(a), numbers(b)) < 1e-12);
     }
   }

@@ -7,8 +7,8 @@
 #include <limits>
 #include <string>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/loops.h>
@@ -123,7 +123,7 @@ TEST_CASE("edges: floor_divide and remainder by infinities and to zeros of eithe
     check_same(list(remainder(floats({1, -1, kInf, 3, -3}), floats({kInf, kInf, 2, -kInf, -kInf}))),
                {1, kInf, kNan, -kInf, -3});
     const Tensor l = floats({5, 7});
-    const Tensor s = (floats({2, 3}) * 1.5).eval();
+    const Tensor s = (floats({2, 3}) * 1.5).compute();
     check_same(slope(floor_divide(l, s), l), {0, 0});
   });
 }
@@ -131,10 +131,10 @@ TEST_CASE("edges: floor_divide and remainder by infinities and to zeros of eithe
 TEST_CASE("edges: a zero gradient through a scale that was already evaluated") {
   const Tensor l = floats({5, 7}), w = variable(floats({2, 3}));
   const Tensor s = w * 1.5;
-  s.eval();
+  s.compute();
   check_same(slope(floor(l / s), l), {0, 0});
   check_same(slope(round(l / s), w), {0, 0});
-  const Tensor read = (l * 2).eval();
+  const Tensor read = (l * 2).compute();
   check_same(slope(floor(read / s), l), {0, 0});
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("edges: constants are checked like data") {
     refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
     refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
     // An error, with and without other GPUs.
-    CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).eval(), DeviceError);
+    CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).compute(), DeviceError);
   }
 }
 
@@ -239,18 +239,18 @@ TEST_CASE("edges: an index out of range is reported with its layer and position"
     const Tensor x = floats({1, 2, 3}), index = Tensor::from(Longs{0, 1, 2, 7}, {2, 2});
     refuses<ValueError>(
         [&] {
-          index_select(x, 0, longs({0, 2, 3})).eval();
+          index_select(x, 0, longs({0, 2, 3})).compute();
         },
         "index_select (words): index 3 is out of range for axis 0 of size 3, at element "
         "2 of the indices");
     refuses<ValueError>(
         [&] {
-          gather(reshape(floats({1, 2, 3, 4}), {2, 2}), 1, index).eval();
+          gather(reshape(floats({1, 2, 3, 4}), {2, 2}), 1, index).compute();
         },
         "index 2 is out of range for axis 1 of size 2, at element 2");
     refuses<ValueError>(
         [&] {
-          scatter_add(x, 0, longs({0, -1}), floats({1, 1})).eval();
+          scatter_add(x, 0, longs({0, -1}), floats({1, 1})).compute();
         },
         "scatter_add (words): index -1 is out of range for axis 0 of size 3, at "
         "element 1 of the indices");
@@ -265,10 +265,10 @@ TEST_CASE("edges: a class out of range is refused and reported with its position
       const Tensor target = longs({0, 3, wrong});
       const std::string end =
           "index " + std::to_string(wrong) + " is out of range for axis 0 of size 4, at element 2";
-      refuses<ValueError>([&] { cross_entropy(x, target).eval(); }, "cross_entropy: " + end);
-      refuses<ValueError>([&] { nll_loss(x, target).eval(); }, "nll_loss: " + end);
-      refuses<ValueError>([&] { cross_entropy(x, target, ignoring).eval(); }, end);
-      refuses<ValueError>([&] { one_hot(target, 4).eval(); }, "one_hot: index ");
+      refuses<ValueError>([&] { cross_entropy(x, target).compute(); }, "cross_entropy: " + end);
+      refuses<ValueError>([&] { nll_loss(x, target).compute(); }, "nll_loss: " + end);
+      refuses<ValueError>([&] { cross_entropy(x, target, ignoring).compute(); }, end);
+      refuses<ValueError>([&] { one_hot(target, 4).compute(); }, "one_hot: index ");
       const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
         const Scope scope("head");
         const Tensor loss = cross_entropy(in[0], in[1]);
@@ -285,7 +285,7 @@ TEST_CASE("edges: a class out of range is refused and reported with its position
     CHECK(list(cross_entropy(zeros({0, 4}), longs({}), Reduction::Sum)) == Floats{0});
     CHECK(whole(one_hot(longs({1, 0}), 2)) == Longs{0, 1, 1, 0});
     CHECK(one_hot(longs({}), 3).shape() == Shape{0, 3});
-    refuses<ValueError>([&] { embedding(longs({3}), x).eval(); }, "index 3 is out of range");
+    refuses<ValueError>([&] { embedding(longs({3}), x).compute(); }, "index 3 is out of range");
   });
 }
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <string>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -220,7 +220,7 @@ class Maker {
       case 4:
         return rows > 1 && in > 1 ? max_pool2d(reshape(x, {1, 1, rows, in})) : x;
       case 5:
-        return dropout(x, 0.25, true, &generator);
+        return dropout(x, 0.25, true, generator);
       default:
         return cross_entropy(reshape(x, {rows, in}), indices(rows, in), Reduction::None);
     }
@@ -241,7 +241,7 @@ std::vector<std::vector<float>> results(int seed) {
   Tensor loss = zeros({});
   for (const Tensor& root : roots) loss = loss + sum(root * maker.input(root.shape()));
   for (const Tensor& g : grad(loss, maker.inputs())) roots.push_back(g);
-  eval(roots);
+  compute(roots);
   std::vector<std::vector<float>> values;
   for (const Tensor& root : roots) values.push_back(root.to_vector<float>());
   return values;

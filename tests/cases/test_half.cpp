@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -23,12 +23,12 @@ using Floats = std::vector<float>;
 constexpr DType kHalf = DType::Float16, kBrain = DType::BFloat16;
 
 Tensor stored(const Floats& values, const Shape& shape, DType dtype) {
-  return cast(Tensor::from(values, shape), dtype).eval();
+  return cast(Tensor::from(values, shape), dtype).compute();
 }
 Tensor vector_of(const Floats& values, DType dtype = kHalf) {
   return stored(values, {static_cast<std::int64_t>(values.size())}, dtype);
 }
-Floats list(const Tensor& t) { return cast(t.eval(), DType::Float32).to_vector<float>(); }
+Floats list(const Tensor& t) { return cast(t.compute(), DType::Float32).to_vector<float>(); }
 
 // `big` is 2 / epsilon of this dtype. The next number is `big` + 2, and big + 1 + 1 reaches it only
 // if nothing is rounded between the two additions.
@@ -54,7 +54,7 @@ TEST_CASE("half: a product is rounded once, after its bias") {
         return std::vector<Tensor>{linear(in[0], in[1], in[2])};
       });
       for (int call = 0; call < 2; ++call) is_rounded_once(f({x, w, b})[0]);
-      const Tensor image = reshape(x, {1, 2, 1, 1}).eval();
+      const Tensor image = reshape(x, {1, 2, 1, 1}).compute();
       is_rounded_once(conv2d(image, reshape(w, {1, 2, 1, 1}), b));
       is_rounded_once(conv1d(reshape(x, {1, 2, 1}), reshape(w, {1, 2, 1}), b));
       is_rounded_once(conv3d(reshape(x, {1, 2, 1, 1, 1}), reshape(w, {1, 2, 1, 1, 1}), b));
@@ -81,12 +81,12 @@ TEST_CASE("half: parts of a filter's depth are summed before they are rounded") 
 TEST_CASE("half: 3-d pooling rounds its result once") {
   with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
-      const Tensor x = randn({2, 3, 5, 4, 7}).eval(), half = cast(x, t).eval();
-      const Tensor g = randn({2, 3, 3, 5, 4}).eval(), h = cast(g, t).eval();
+      const Tensor x = randn({2, 3, 5, 4, 7}).compute(), half = cast(x, t).compute();
+      const Tensor g = randn({2, 3, 3, 5, 4}).compute(), h = cast(g, t).compute();
       const Pool3dOptions o{
           .kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}, .divisor = 5};
       const auto check = [&, dtype = t](const auto& pool) {
-        const Tensor wide = cast(half, DType::Float32).eval(), y = pool(half, o);
+        const Tensor wide = cast(half, DType::Float32).compute(), y = pool(half, o);
         CHECK(y.dtype() == dtype);
         CHECK(list(y) == list(cast(pool(wide, o), dtype)));
         const Tensor d =

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 
@@ -67,17 +67,17 @@ TEST_CASE("indexing: tensors of integers") {
   CHECK(x.index({cast(longs({1}), DType::Int32)}).shape() == Shape{1, 4});
   CHECK_THROWS_WITH_AS(x.index({cast(longs({1}), DType::UInt8)}), doctest::Contains("mask"),
                        DTypeError);
-  CHECK_THROWS_AS(x[longs({3})].eval(), ValueError);
-  CHECK_THROWS_AS(x[longs({-4})].eval(), ValueError);
+  CHECK_THROWS_AS(x[longs({3})].compute(), ValueError);
+  CHECK_THROWS_AS(x[longs({-4})].compute(), ValueError);
   // Out of range for its axis, though the flat position is inside the tensor.
-  CHECK_THROWS_AS(x.index({longs({0}), longs({5})}).eval(), ValueError);
+  CHECK_THROWS_AS(x.index({longs({0}), longs({5})}).compute(), ValueError);
   CHECK_THROWS_AS(x.index({longs({0, 1}), longs({0, 1, 2})}), ShapeError);
 }
 
 TEST_CASE("indexing: an index out of range is reported as given, with its axis") {
   const Tensor x = counted({3, 4, 5});
   const auto told = [](const Tensor& y, const char* text) {
-    CHECK_THROWS_WITH_AS(y.eval(), doctest::Contains(text), ValueError);
+    CHECK_THROWS_WITH_AS(y.compute(), doctest::Contains(text), ValueError);
   };
   told(x[longs({0, -9})], "index: index -9 is out of range for axis 0 of size 3, at element 1");
   told(x.index({longs({0, 2}), longs({1, 9})}),
@@ -165,7 +165,7 @@ TEST_CASE("indexing: putting values at positions of index tensors and masks") {
         Longs{0, 1, 2, 0, 4, 5, 6, 7, 0, 9, 10, 11});
   const Tensor flags = bools({0, 0, 1}, {3}).index_put({longs({0, 2})}, bools({1, 0}, {2}));
   CHECK(whole(flags) == Longs{1, 0, 0});
-  CHECK_THROWS_AS(x.index_put({longs({7})}, 1).eval(), ValueError);
+  CHECK_THROWS_AS(x.index_put({longs({7})}, 1).compute(), ValueError);
 }
 
 TEST_CASE("operators: comparisons, masks, remainders, with numbers on both sides") {

@@ -87,7 +87,7 @@ class RandomProgram {
     const std::size_t what = below(6);
     const Tensor& t = pick();
     if (interrupt_ == Interrupt::Never) return;
-    if (what == 0) t.eval();
+    if (what == 0) t.compute();
     if (what == 1) (void)t.str();
     if (what == 2) (void)t.sum().item();
     if (what == 3 && interrupt_ == Interrupt::EvaluateAndStep) {
@@ -194,14 +194,14 @@ TEST_CASE("kept graphs: features made once beside a training loop") {
 
 TEST_CASE("kept graphs: a value is a source of what is computed from it, and of nothing else") {
   const Tensor a = doubles({1, 2}), b = doubles({3, 4});
-  const Tensor from_a = exp(a).eval(), from_both = (from_a * b).eval();
+  const Tensor from_a = exp(a).compute(), from_both = (from_a * b).compute();
   CHECK(list(grad((from_a * b).sum(), b)) == list(from_a));
   refuses([&] { grad((from_both * a).sum(), a); }, "evaluated");
   refuses([&] { grad((from_both * b).sum(), b); }, "evaluated");
   const Tensor c = doubles({5, 6});
   CHECK(list(grad((from_both * c).sum(), c)) == list(from_both));
   // A step of a staircase has the slope 0, whatever it is computed from.
-  const Tensor stairs = floor(a * 2).eval();
+  const Tensor stairs = floor(a * 2).compute();
   CHECK(list(grad((stairs * a).sum(), a)) == list(stairs));
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("kept graphs: a long chain of operations is refused as a short one is"
   const Tensor x = doubles({1, 2});
   Tensor y = x;
   for (int k = 0; k < 1000; ++k) y = y * 1.0001;
-  y.eval();
+  y.compute();
   refuses([&] { grad((y * x).sum(), x); }, "evaluated");
   const Tensor later = doubles({3, 4});
   CHECK(list(grad((y * later).sum(), later)) == list(y));
@@ -219,7 +219,7 @@ TEST_CASE("kept graphs: a tensor that was built before an assignment has no grad
   const Tensor w = variable(doubles({3}), "weight");
   const Tensor square_of_w = w * w, twice = square_of_w * 2;
   CHECK(twice.item() == 18);
-  assign(w, doubles({5})).eval();
+  assign(w, doubles({5})).compute();
   refuses([&] { grad(twice.sum(), w); }, "was built before the variable weight");
   CHECK(grad((w * w).sum(), w).item() == 10);
 }
@@ -232,7 +232,7 @@ TEST_CASE("kept graphs: under NoGrad tensors are constants, evaluated or not") {
     pending = w * x;
     {
       const NoGrad inner;
-      evaluated = (w * x).eval();
+      evaluated = (w * x).compute();
     }
     std::thread([&] { CHECK(grad((w * x).sum(), w).item() == 2); }).join();
     CHECK(grad((w * pending).sum(), w).item() == 0);
@@ -246,19 +246,19 @@ TEST_CASE("kept graphs: under NoGrad tensors are constants, evaluated or not") {
 
 TEST_CASE("kept graphs: carried state takes no more memory with every step") {
   nn::GRUCell cell(4, 8);
-  const Tensor x = zeros({1, 4}).eval(), w = variable(ones({8}));
+  const Tensor x = zeros({1, 4}).compute(), w = variable(ones({8}));
   Tensor learned = zeros({1, 8}), plain = zeros({1, 8}), detached = zeros({1, 8});
   const auto steps = [&](int count) {
     for (int k = 0; k < count; ++k) {
       {
         const NoGrad constants;
         learned = cell(x, learned);
-        learned.eval();
+        learned.compute();
       }
       plain = tanh(plain * 0.5 + 1);
-      plain.eval();
+      plain.compute();
       detached = tanh(detached * w).detach();
-      detached.eval();
+      detached.compute();
     }
   };
   steps(500);

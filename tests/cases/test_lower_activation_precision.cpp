@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -17,7 +17,7 @@ namespace {
 
 Tensor random(const Shape& shape, std::uint64_t seed, float scale = 1) {
   Generator data(seed);
-  return (randn(shape, DType::Float32, &data) * scale).eval();
+  return (randn(shape, DType::Float32, data) * scale).compute();
 }
 
 /// A residual network's stem, a block that halves the image and one that does not.
@@ -59,7 +59,7 @@ struct Net {
 std::vector<std::vector<float>> run(const Net& net, std::string* steps = nullptr) {
   const std::vector<Tensor> all = net.values();
   if (steps != nullptr) *steps = plan(all).steps();
-  eval(all);
+  compute(all);
   std::vector<std::vector<float>> out;
   for (const Tensor& t : all) out.push_back(t.to_vector<float>());
   return out;
@@ -116,7 +116,7 @@ TEST_CASE("activation precision: a variance whose deviations are activations, to
       const Tensor squares = square(d), spread = mean(squares, {0, 2, 3}, true);
       const Tensor z = relu(conv2d(reads_squares ? squares : d, filters[1]) * rsqrt(spread + 1e-5));
       const std::vector<Tensor> all{spread, mean(conv2d(z, filters[2]), {2, 3})};
-      eval(all);
+      compute(all);
       return std::pair(all[0].to_vector<float>(), all[1].to_vector<float>());
     };
     const auto want = values();

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 
 #include "cases/engines.h"
@@ -27,7 +27,7 @@ Longs truth(const Tensor& t) { return list(cast(t, DType::Int64)); }
 Tensor longs(const Longs& values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
-double only(const Tensor& t) { return cast(t.eval(), DType::Float64).to_vector<double>().at(0); }
+double only(const Tensor& t) { return cast(t.compute(), DType::Float64).to_vector<double>().at(0); }
 
 }  // namespace
 
@@ -71,7 +71,7 @@ TEST_CASE("numbers: values beyond int64, and ranges of 16-bit dtypes") {
 TEST_CASE("numbers: a zero keeps its sign") {
   with_engines_and_fusion([] {
     for (const DType dtype : {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
-      const Tensor x = cast(longs({2}), dtype).eval(), zero = zeros({1}, dtype);
+      const Tensor x = cast(longs({2}), dtype).compute(), zero = zeros({1}, dtype);
       CHECK(only(x / -0.0) == -HUGE_VAL);
       CHECK(only(x / 0.0) == HUGE_VAL);
       CHECK(only(1 / full({1}, -0.0, dtype)) == -HUGE_VAL);
@@ -89,11 +89,11 @@ TEST_CASE("numbers: a zero keeps its sign") {
 TEST_CASE("numbers: no number is rounded to 16 bits before it is used") {
   for (const char* name : {"reference", "fast"}) {
     set_engine(name);
-    const Tensor x = cast(Tensor::from(std::vector<float>{35008}, {1}), DType::Float16).eval();
+    const Tensor x = cast(Tensor::from(std::vector<float>{35008}, {1}), DType::Float16).compute();
     CHECK(only(x / 70000) == 0.5);
     CHECK(only(x * (1 / 70000.0)) == 0.5);
     CHECK(only(x - 70000) == -35008);  // the even one of the two nearest
-    const Tensor y = cast(Tensor::from(std::vector<float>{256}, {1}), DType::BFloat16).eval();
+    const Tensor y = cast(Tensor::from(std::vector<float>{256}, {1}), DType::BFloat16).compute();
     CHECK(only(y - 257) == -1);
   }
   set_engine("fast");
@@ -110,20 +110,20 @@ TEST_CASE("numbers: long sums of products stay accurate") {
     for (const std::int64_t columns : {1, 2, 8}) {
       CAPTURE(rows);
       CAPTURE(columns);
-      const Tensor a = full({rows, kLong}, 0.1).eval();
-      is_near(matmul(a, ones({kLong, columns}).eval()));
-      is_near(matmul(a, transpose(ones({columns, kLong}).eval())));
+      const Tensor a = full({rows, kLong}, 0.1).compute();
+      is_near(matmul(a, ones({kLong, columns}).compute()));
+      is_near(matmul(a, transpose(ones({columns, kLong}).compute())));
     }
-  const Tensor tenths = full({kLong}, 0.1).eval();
-  is_near(matmul(tenths, ones({kLong}).eval()));
+  const Tensor tenths = full({kLong}, 0.1).compute();
+  is_near(matmul(tenths, ones({kLong}).compute()));
   is_near(sum(tenths * 1.0));
   set_engine("reference");
-  is_near(matmul(tenths, ones({kLong}).eval()));
+  is_near(matmul(tenths, ones({kLong}).compute()));
   set_engine("fast");
 }
 
 TEST_CASE("numbers: a long dot has the same bits for any number of threads") {
-  const Tensor a = rand({3, 100003}).eval(), b = rand({100003}).eval();
+  const Tensor a = rand({3, 100003}).compute(), b = rand({100003}).compute();
   const int before = threads();
   set_threads(1);
   const std::vector<float> alone = matmul(a, b).to_vector<float>();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 #include "cases/modes.h"
 #include "cases/passes.h"

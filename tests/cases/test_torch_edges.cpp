@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -49,7 +49,7 @@ TEST_CASE("torch edges: repeats of shapes with the maximum rank") {
                    static_cast<int>(a));
       return y;
     };
-    const Tensor x = reshape(arange(0, 12, 1, DType::Float32), {2, 3, 2}).eval();
+    const Tensor x = reshape(arange(0, 12, 1, DType::Float32), {2, 3, 2}).compute();
     for (const Ints& counts : {Ints{2, 1, 2, 3, 2}, Ints{2, 2, 2, 2, 2}, Ints{1, 1, 2, 1, 2, 3, 2},
                                Ints{2, 1, 2, 1, 2, 2, 2, 2}}) {
       const Tensor y = repeat(x, counts), want = repeated(x, counts), slope = grad(sum(y), x);
@@ -58,7 +58,7 @@ TEST_CASE("torch edges: repeats of shapes with the maximum rank") {
       const std::int64_t times = want.numel() / x.numel();
       CHECK(list(slope) == Floats(12, static_cast<float>(times)));
     }
-    const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).eval();
+    const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).compute();
     CHECK(repeat(wide, {2, 2, 2, 2, 2, 2, 2, 2}).numel() == 12 * 256);
     const Tensor rows = repeat_interleave(wide, 3, 3);
     CHECK(rows.shape() == Shape{1, 2, 1, 9, 1, 2, 1, 1});
@@ -158,7 +158,7 @@ TEST_CASE("torch edges: integers that float64 cannot represent are exact as plai
 
 TEST_CASE("torch edges: cumulative sums and products in the requested dtype") {
   with_engines([] {
-    const Tensor x = cast(longs({100, 100, 3}), DType::Int32).eval();
+    const Tensor x = cast(longs({100, 100, 3}), DType::Int32).compute();
     CHECK(cumsum(x, 0).dtype() == DType::Int64);
     CHECK(cumsum(x, 0, DType::Int32).dtype() == DType::Int32);
     CHECK(whole(cumsum(x, 0, DType::Int32)) == Longs{100, 200, 203});
@@ -181,7 +181,7 @@ TEST_CASE("torch edges: cumulative sums and products in the requested dtype") {
 TEST_CASE("torch edges: if max_unpool gets an index twice, the last value has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
-    const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).eval();
+    const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).compute();
     Pool1dOptions pool;
     pool.kernel = 2;
     const Tensor y = max_unpool1d(x, at, pool);
@@ -208,8 +208,8 @@ TEST_CASE("torch edges: 16-bit linear interpolation is rounded once") {
       for (const bool corners : {false, true}) {
         const Tensor x = cast(sin(arange(0, 2 * 3 * 5 * 7, 1, DType::Float32)), dtype)
                              .reshape({2, 3, 5, 7})
-                             .eval();
-        const Tensor wide = cast(x, DType::Float32).eval();
+                             .compute();
+        const Tensor wide = cast(x, DType::Float32).compute();
         const auto larger = [&](const Tensor& t) {
           return interpolate(t, {11, 13}, Interpolation::Linear, corners);
         };
@@ -217,7 +217,7 @@ TEST_CASE("torch edges: 16-bit linear interpolation is rounded once") {
         CHECK(y.dtype() == dtype);
         CHECK(list(y) == list(cast(larger(wide), dtype)));
         const Tensor w = cos(arange(0, 2 * 3 * 11 * 13, 1, DType::Float32)).reshape({2, 3, 11, 13});
-        const Tensor seen = cast(cast(w, dtype).eval(), DType::Float32).eval();
+        const Tensor seen = cast(cast(w, dtype).compute(), DType::Float32).compute();
         const Tensor slope = grad(sum(larger(x) * cast(seen, dtype)), x),
                      want = grad(sum(larger(wide) * seen), wide);
         CHECK(list(slope) == list(cast(want, dtype)));

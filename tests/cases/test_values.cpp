@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -55,12 +55,12 @@ TEST_CASE("values: gradients at kinks and ties are PyTorch's") {
 
 TEST_CASE("values: a zero gradient rule is not mistaken for a lost dependency") {
   const Tensor l = floats({0.5, 2.5, 7}), s = exp(floats({0.5, 0.25, 0.125}));
-  s.eval();
+  s.compute();
   CHECK(list(grad(sum(floor(l / s)), l)) == Floats{0, 0, 0});
   const Tensor x = l * s;  // an input of the input does not depend on the input
   CHECK(list(grad(sum(where(gt(x, 1), 2, 3 * s)), x)) == Floats{0, 0, 0});
   const Tensor w = floats({1, 2, 3}), y = w * 2;
-  y.eval();
+  y.compute();
   CHECK_THROWS_AS(grad(sum(y * l), w), ValueError);
 }
 
@@ -258,12 +258,12 @@ TEST_CASE("values: conversions") {
 TEST_CASE("values: products of operands that several kernels compute") {
   with_engines([] {
     const Tensor a = floats({1, 1, 1, 1}, {1, 4}), b = floats({2, 2, 2, 2, 2, 2, 2, 2}, {2, 4});
-    const Tensor both = a * 1000 + slice(b * 2, 0, 1, 2), w = ones({4, 1}).eval();
+    const Tensor both = a * 1000 + slice(b * 2, 0, 1, 2), w = ones({4, 1}).compute();
     CHECK(list(matmul(both, w)) == Floats{4016});
     CHECK(list(matmul(transpose(w), transpose(both))) == Floats{4016});
     CHECK(list(matmul(both * 0.5 + slice(b + 1, 0, 0, 1), w)) == Floats{2020});
     const auto doubles = [](const Tensor& t, const Ints& shape) {
-      return reshape(cast(t, DType::Float64), shape).eval();
+      return reshape(cast(t, DType::Float64), shape).compute();
     };
     const Tensor image = doubles(a, {1, 1, 2, 2}), larger = doubles(b, {2, 1, 2, 2});
     const Tensor sum_of_both = image * 1000 + slice(larger * 2, 0, 1, 2);
@@ -278,7 +278,7 @@ TEST_CASE("values: gradients of a tensor that is used padded and unpadded") {
     const Tensor y = matmul(x, transpose(w));
     const Tensor wide = x * w;
     const Tensor loss = sum(pad(wide, {0, 0, 0, 1}) * exp(c - 1)) + sum(wide * square(d) * 0.5);
-    CHECK(list(matmul(grad(loss, wide), ones({2, 1}).eval())) == Floats{6});
+    CHECK(list(matmul(grad(loss, wide), ones({2, 1}).compute())) == Floats{6});
     CHECK(list(grad(loss + sum(y), w)) == Floats{4, 8});
   });
 }
@@ -306,8 +306,8 @@ TEST_CASE("values: an index out of range is an error when the value is read") {
   with_engines([] {
     const Tensor x = floats({1, 2, 3});
     for (const Longs& index : {Longs{0, 3}, Longs{-1}}) {
-      CHECK_THROWS_AS(gather(x, 0, longs(index)).eval(), ValueError);
-      CHECK_THROWS_AS(scatter_add(x, 0, longs(index), ones({longs(index).size(0)})).eval(),
+      CHECK_THROWS_AS(gather(x, 0, longs(index)).compute(), ValueError);
+      CHECK_THROWS_AS(scatter_add(x, 0, longs(index), ones({longs(index).size(0)})).compute(),
                       ValueError);
     }
   });
@@ -334,9 +334,9 @@ TEST_CASE("values: cross entropy") {
 TEST_CASE("values: random numbers follow their definition") {
   with_engines([] {
     Generator g(42);
-    const Floats u = list(rand({5, 2}, DType::Float32, &g));
-    const Floats n = list(randn({6}, DType::Float32, &g));
-    const Longs r = whole(randint(-5, 12, {7}, DType::Int64, &g));
+    const Floats u = list(rand({5, 2}, DType::Float32, g));
+    const Floats n = list(randn({6}, DType::Float32, g));
+    const Longs r = whole(randint(-5, 12, {7}, DType::Int64, g));
     CHECK(g.counter() == 3);
     for (std::uint64_t k = 0; k < u.size(); ++k)
       CHECK(u[k] == uniform01(philox(42, k / 4, 0).v[k % 4]));
@@ -409,7 +409,8 @@ TEST_CASE("values: local contrast normalisation divides by the neighbourhood of 
   // Against sums by hand in float64, for odd and even windows, with and without means.
   const std::int64_t height = 5, width = 7;
   manual_seed(11);
-  const Tensor x = randn({2, 3, height, width}).eval(), means = randn({2, 3, height, width}).eval();
+  const Tensor x = randn({2, 3, height, width}).compute(),
+               means = randn({2, 3, height, width}).compute();
   const Floats values = list(x), centres = list(means);
   for (const std::int64_t size : {1, 2, 3, 6, 9})
     for (const bool centred : {false, true}) {

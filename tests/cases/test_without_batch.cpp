@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/layers.h>
@@ -21,7 +21,7 @@ namespace {
 
 Tensor random(const Shape& shape, std::uint64_t seed) {
   Generator data(seed);
-  return randn(shape, DType::Float32, &data).eval();
+  return randn(shape, DType::Float32, data).compute();
 }
 
 /// f of x and of a batch with only x: values, and gradients of a weighted sum.

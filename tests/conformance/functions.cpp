@@ -27,9 +27,7 @@ bool is_tensor(const Operand& operand) { return std::holds_alternative<Tensor>(o
 Tensor optional(const In& in, std::size_t k) { return k < in.size() ? tensor(in[k]) : Tensor(); }
 
 Ints ints(const json& args, const char* key) { return args.at(key).get<Ints>(); }
-std::pair<std::int64_t, std::int64_t> pair(const json& args, const char* key) {
-  return {args.at(key).at(0), args.at(key).at(1)};
-}
+Pair pair(const json& args, const char* key) { return {args.at(key).at(0), args.at(key).at(1)}; }
 bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
 double real(const json& args, const char* key, double otherwise) {
   return args.contains(key) ? std::stod(args.at(key).at("f").get<std::string>()) : otherwise;
@@ -238,10 +236,10 @@ void add_indexing(Functions& f) {
     const auto mode = a.at("mode").get<std::string>();
     o.mode = mode == "sum" ? BagMode::Sum : mode == "mean" ? BagMode::Mean : BagMode::Max;
     std::size_t k = 2;
-    if (flag(a, "offsets")) o.offsets = tensor(in[k++]);
-    if (flag(a, "weights")) o.per_sample_weights = tensor(in[k]);
+    const Tensor offsets = flag(a, "offsets") ? tensor(in[k++]) : Tensor();
+    const Tensor weights = flag(a, "weights") ? tensor(in[k]) : Tensor();
     o.include_last_offset = flag(a, "last");
-    return {embedding_bag(tensor(in[1]), tensor(in[0]), o)};
+    return {embedding_bag(tensor(in[1]), tensor(in[0]), offsets, o, weights)};
   };
   f["chunk"] = [](const In& in, const json& a) -> Out {
     return chunk(tensor(in[0]), a.at("count"), a.at("axis"));
@@ -415,18 +413,13 @@ void add_orders(Functions& f) {
 #undef TENON_SHAPE
 }
 
-template <std::size_t N>
-std::array<std::int64_t, N> numbers(const json& args, const char* key) {
-  return args.at(key).get<std::array<std::int64_t, N>>();
+Triple triple(const json& args, const char* key) {
+  return {args.at(key).at(0), args.at(key).at(1), args.at(key).at(2)};
 }
 
 void set(std::int64_t& size, const json& a, const char* key) { size = a.at(key).at(0); }
-void set(std::pair<std::int64_t, std::int64_t>& sizes, const json& a, const char* key) {
-  sizes = pair(a, key);
-}
-void set(std::array<std::int64_t, 3>& sizes, const json& a, const char* key) {
-  sizes = numbers<3>(a, key);
-}
+void set(Pair& sizes, const json& a, const char* key) { sizes = pair(a, key); }
+void set(Triple& sizes, const json& a, const char* key) { sizes = triple(a, key); }
 
 /// The stride, padding, dilation and groups of a convolution.
 template <class Options>
@@ -458,9 +451,9 @@ Pool2dOptions pool2d(const json& a) {
 }
 Pool3dOptions pool3d(const json& a) {
   Pool3dOptions o;
-  o.kernel = numbers<3>(a, "kernel"), o.stride = numbers<3>(a, "stride");
-  o.padding = numbers<3>(a, "padding"), o.divisor = a.value("divisor", 0);
-  if (a.contains("dilation")) o.dilation = numbers<3>(a, "dilation");
+  o.kernel = triple(a, "kernel"), o.stride = triple(a, "stride");
+  o.padding = triple(a, "padding"), o.divisor = a.value("divisor", 0);
+  if (a.contains("dilation")) o.dilation = triple(a, "dilation");
   return with_modes(o, a);
 }
 
@@ -475,7 +468,7 @@ void add_places(Functions& f) {
   TENON_PLACES(max_pool3d_with_indices, pool3d(a))
   TENON_PLACES(adaptive_max_pool1d_with_indices, a.at("sizes").at(0))
   TENON_PLACES(adaptive_max_pool2d_with_indices, pair(a, "sizes"))
-  TENON_PLACES(adaptive_max_pool3d_with_indices, numbers<3>(a, "sizes"))
+  TENON_PLACES(adaptive_max_pool3d_with_indices, triple(a, "sizes"))
 #undef TENON_PLACES
 #define TENON_UNPOOL(name, options, Sizes, sizes)                                   \
   f[#name] = [](const In& in, const json& a) -> Out {                               \
@@ -483,11 +476,9 @@ void add_places(Functions& f) {
         a.contains("sizes") ? std::optional<Sizes>(sizes) : std::optional<Sizes>(); \
     return {name(tensor(in[0]), tensor(in[1]), options(a), output)};                \
   };
-  using Two = std::pair<std::int64_t, std::int64_t>;
-  using Three = std::array<std::int64_t, 3>;
   TENON_UNPOOL(max_unpool1d, pool1d, std::int64_t, a.at("sizes").at(0).get<std::int64_t>())
-  TENON_UNPOOL(max_unpool2d, pool2d, Two, pair(a, "sizes"))
-  TENON_UNPOOL(max_unpool3d, pool3d, Three, numbers<3>(a, "sizes"))
+  TENON_UNPOOL(max_unpool2d, pool2d, Pair, pair(a, "sizes"))
+  TENON_UNPOOL(max_unpool3d, pool3d, Triple, triple(a, "sizes"))
 #undef TENON_UNPOOL
 }
 
@@ -530,8 +521,8 @@ void add_windows(Functions& f) {
   TENON_ADAPTIVE(adaptive_max_pool1d, a.at("sizes").at(0))
   TENON_ADAPTIVE(adaptive_avg_pool2d, pair(a, "sizes"))
   TENON_ADAPTIVE(adaptive_max_pool2d, pair(a, "sizes"))
-  TENON_ADAPTIVE(adaptive_avg_pool3d, numbers<3>(a, "sizes"))
-  TENON_ADAPTIVE(adaptive_max_pool3d, numbers<3>(a, "sizes"))
+  TENON_ADAPTIVE(adaptive_avg_pool3d, triple(a, "sizes"))
+  TENON_ADAPTIVE(adaptive_max_pool3d, triple(a, "sizes"))
 #undef TENON_ADAPTIVE
   f["interpolate"] = [](const In& in, const json& a) -> Out {
     return {interpolate(tensor(in[0]), ints(a, "sizes"),

@@ -14,7 +14,7 @@
 #include <map>
 #include <tuple>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/system.h>
 
@@ -123,7 +123,7 @@ std::vector<Tensor> run(const Sample& sample, const Mode& mode) {
       t = Tensor::from_data(t.data(), t.shape(), t.dtype(), device(mode.device));
   if (mode.form != "compiled") {
     std::vector<Tensor> all = results(sample, operands, g, h);
-    eval(std::span<const Tensor>(all));
+    compute(std::span<const Tensor>(all));
     return all;
   }
   CompiledFunction function = compile([&](const std::vector<Tensor>& inputs) {

@@ -49,7 +49,7 @@ TEST_CASE("attention: weights are dropped as dropout() drops them, gradients and
       CAPTURE(static_cast<int>(masked));
       const Operands o = operands(s, masked);
       const auto wide = [](const Tensor& x) {
-        return x.defined() ? cast(x, DType::Float64).eval() : x;
+        return x.defined() ? cast(x, DType::Float64).compute() : x;
       };
       const Tensors in = {wide(o.q), wide(o.k), wide(o.v)};
       const Tensor mask = wide(o.mask), seed = wide(o.seed);
@@ -58,7 +58,7 @@ TEST_CASE("attention: weights are dropped as dropout() drops them, gradients and
         options.causal = masked == Masked::Causal;
         options.enable_gqa = true;
         options.dropout_p = 0.3;
-        options.generator = &g;
+        options.generator = g;
         return scaled_dot_product_attention(in[0], in[1], in[2], mask, options);
       };
       const auto by_hand = [&](Generator& g) {
@@ -74,7 +74,7 @@ TEST_CASE("attention: weights are dropped as dropout() drops them, gradients and
         if (masked == Masked::Causal)
           scores =
               where(ge(unsqueeze(arange(0, s.queries), 1), arange(0, s.keys)), scores, -HUGE_VAL);
-        return matmul(dropout(softmax(scores, -1), 0.3, true, &g), repeated(in[2]));
+        return matmul(dropout(softmax(scores, -1), 0.3, true, g), repeated(in[2]));
       };
       const auto all = [&](const auto& attention) {
         Generator g(5);

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/tensor.h>
 
 #include "../base/distance.h"
@@ -22,7 +22,7 @@ Values made_on(const char* device, Precision precision, Make&& make) {
   set_device(device);
   set_precision(precision);
   const std::vector<Tensor> all = make();
-  eval(all);
+  compute(all);
   Values values;
   values.reserve(all.size());
   for (const Tensor& t : all) values.push_back(t.to_vector<float>());

@@ -2,7 +2,7 @@
 // as alone. On a GPU, real or emulated.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 #include <tenon/precision.h>
 
@@ -23,11 +23,11 @@ void check_alone(const Shape& a, const Shape& b, const Make& make) {
   constexpr int kAlike = 5;
   std::vector<Tensor> first, second, together;
   for (int k = 0; k < kAlike; ++k) {
-    first.push_back(randn(a).eval());
-    second.push_back(randn(b).eval());
+    first.push_back(randn(a).compute());
+    second.push_back(randn(b).compute());
     together.push_back(make(first.back(), second.back()));
   }
-  eval(together);
+  compute(together);
   for (int k = 0; k < kAlike; ++k) {
     CAPTURE(k);
     const Tensor alone =

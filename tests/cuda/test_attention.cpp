@@ -173,7 +173,7 @@ TEST_CASE("GPU attention: 16-bit gradients where one weight dominates") {
         o.k = unit * root;
         o.q = unit * 10;
         for (Tensor* const x : {&o.q, &o.k, &o.v, &o.seed})
-          *x = cast(cast(*x, dtype), DType::Float32).eval();
+          *x = cast(cast(*x, dtype), DType::Float32).compute();
         const Tensors ours = results_on(device("cuda"), o, masked, dtype, 0),
                       exact = results(o, masked, DType::Float64);
         for (std::size_t k = 0; k < exact.size(); ++k) {
@@ -194,7 +194,7 @@ TEST_CASE("GPU attention: 16-bit results are within the rounding of weights and 
       CAPTURE(length);
       CAPTURE(size);
       Operands o = operands({1, 2, 2, length, length, size, size}, Masked::Causal);
-      for (Tensor* const x : {&o.q, &o.k, &o.v}) *x = cast(*x, dtype).eval();
+      for (Tensor* const x : {&o.q, &o.k, &o.v}) *x = cast(*x, dtype).compute();
       const double u = dtype == DType::BFloat16 ? 0x1p-8 : 0x1p-11;
       AttentionOptions options;
       options.causal = true;
@@ -256,7 +256,8 @@ TEST_CASE("GPU attention: dropout drops the same weights as on the CPU") {
     // Values pick weights out, and so do gradients of the result for those of values.
     const auto picking = [](std::int64_t rows) {
       const Tensor one = eq(unsqueeze(arange(0, rows), 1), arange(0, 64));
-      return expand(reshape(cast(one, DType::Float32), {1, 1, rows, 64}), {1, 2, rows, 64}).eval();
+      return expand(reshape(cast(one, DType::Float32), {1, 1, rows, 64}), {1, 2, rows, 64})
+          .compute();
     };
     o.v = picking(keys);
     o.seed = picking(queries);
@@ -300,7 +301,7 @@ TEST_CASE("GPU attention: long sequences with broadcast or reversed operands") {
   constexpr std::int64_t kLength = 300;
   Generator g(5);
   const auto drawn = [&g](std::int64_t batch, std::int64_t heads) {
-    return cast(test::attention::stored({batch, heads, kLength, 64}, g), DType::BFloat16).eval();
+    return cast(test::attention::stored({batch, heads, kLength, 64}, g), DType::BFloat16).compute();
   };
   AttentionOptions options;
   options.causal = true;
@@ -310,12 +311,12 @@ TEST_CASE("GPU attention: long sequences with broadcast or reversed operands") {
       const Tensor y = scaled_dot_product_attention(x[0], k, k, {}, options);
       Tensors all = grad(y, Tensors{x[0], x[1]}, laid(x[2]));
       all.push_back(y);
-      eval(all);
+      compute(all);
       return all;
     };
     Tensors moved, wide;
     for (const Tensor& x : stored) {
-      moved.push_back(to(x, device("cuda")).eval());
+      moved.push_back(to(x, device("cuda")).compute());
       wide.push_back(cast(x, DType::Float64));
     }
     const Tensors there = attended(moved), here = attended(wide);
@@ -365,9 +366,9 @@ TEST_CASE("GPU attention: rows that are not aligned are copied first; the same b
   if (!test::has_gpu()) return;
   const Operands o = operands({1, 2, 2, 40, 40, 17, 16}, Masked::No);
   for (const DType dtype : {DType::BFloat16, DType::Float32}) {
-    const Tensor x = cast(to(o.q, device("cuda")), dtype).eval(),
+    const Tensor x = cast(to(o.q, device("cuda")), dtype).compute(),
                  part = slice(x, -1, 1, 17);  // begins at an odd element
-    const auto y = [&] { return scaled_dot_product_attention(part, part, part).eval(); };
+    const auto y = [&] { return scaled_dot_product_attention(part, part, part).compute(); };
     const Tensor wide = cast(slice(cast(o.q, dtype), -1, 1, 17), DType::Float64);
     CHECK(distance(y(), scaled_dot_product_attention(wide, wide, wide)) <
           (dtype == DType::Float32 ? 2e-6 : 2e-2));
@@ -387,7 +388,7 @@ TEST_CASE("GPU attention: one step forward, one backward, nothing between the pr
   });
   for (const DType dtype : {DType::BFloat16, DType::Float32}) {
     Tensors in;
-    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).eval());
+    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).compute());
     CHECK(f.plan(in).step_count() == 2);
   }
 }
@@ -403,7 +404,7 @@ TEST_CASE("GPU attention: no weights in memory with dropout") {
   });
   for (const DType dtype : {DType::BFloat16, DType::Float32}) {
     Tensors in;
-    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).eval());
+    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).compute());
     CHECK(f.plan(in).arena_bytes() < 256 * 512 * static_cast<std::int64_t>(item_size(dtype)));
   }
 }
@@ -428,13 +429,13 @@ TEST_CASE(
       return grad(y, Tensors{in[0]}, in[1]);
     };
     Generator g(5);
-    const Tensor x = randn({kBatch, length, kRow}, DType::Float32, &g).eval(),
-                 seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, &g).eval();
+    const Tensor x = randn({kBatch, length, kRow}, DType::Float32, g).compute(),
+                 seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, g).compute();
     for (const DType dtype : {DType::BFloat16, DType::Float32}) {
       Tensors there, exact;
       for (const Tensor& one : {x, seed}) {
-        there.push_back(cast(to(one, device("cuda")), dtype).eval());
-        exact.push_back(cast(cast(one, dtype), DType::Float64).eval());
+        there.push_back(cast(to(one, device("cuda")), dtype).compute());
+        exact.push_back(cast(cast(one, dtype), DType::Float64).compute());
       }
       const CompiledFunction f = compile(gradient);
       CHECK(distance(f(there)[0], gradient(exact)[0]) < (dtype == DType::Float32 ? 2e-6 : 2e-2));
@@ -470,9 +471,9 @@ TEST_CASE("GPU attention: long sequences: sums of gradients start where the grad
     Tensors there, exact;
     for (const Shape& shape :
          {Shape({kBatch, length, row}), Shape({row}), Shape({kBatch, kHeads, length, size})}) {
-      const Tensor one = cast(randn(shape, DType::Float32, &g), DType::BFloat16).eval();
-      there.push_back(to(one, device("cuda")).eval());
-      exact.push_back(cast(one, DType::Float64).eval());
+      const Tensor one = cast(randn(shape, DType::Float32, g), DType::BFloat16).compute();
+      there.push_back(to(one, device("cuda")).compute());
+      exact.push_back(cast(one, DType::Float64).compute());
     }
     const CompiledFunction f = compile(gradient);
     const Tensors found = f(there), again = f(there), expected = gradient(exact);

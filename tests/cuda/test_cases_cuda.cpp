@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/device.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 
 #include "cases/modes.h"

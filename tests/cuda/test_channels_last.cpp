@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -366,7 +366,7 @@ TEST_CASE("vendor: filters without assignments are kept in 16 bits in the layout
   set_precision(Precision::Bf16);
   manual_seed(3);
   std::vector<Tensor> filters;
-  const Tensor x = randn({2, 64, 6, 5}).eval();
+  const Tensor x = randn({2, 64, 6, 5}).compute();
   for (const auto& [in, out, side] : {std::array<std::int64_t, 3>{64, 64, 3},
                                       {64, 128, 1},
                                       {128, 64, 3},
@@ -383,7 +383,7 @@ TEST_CASE("vendor: filters without assignments are kept in 16 bits in the layout
     return compile([&](const std::vector<Tensor>& in) { return std::vector{through(in[0])}; });
   };
   const auto scores = [&] { return fixed()({x})[0].to_vector<float>(); };
-  const auto plain = [&] { return through(x).eval().to_vector<float>(); };
+  const auto plain = [&] { return through(x).compute().to_vector<float>(); };
   CHECK(scores() == plain());
   const auto copy = [&](std::size_t k) { return filters[k].node()->leaf->rounded; };
   CHECK(copy(0).shape() == Shape{64, 9, 64});

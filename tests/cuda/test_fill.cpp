@@ -36,7 +36,7 @@ TEST_CASE("cuda fill: one number in every dtype and size") {
       for (const double number : {0.0, 1.0, -0.5, 3.0}) {
         if (number < 0 && !is_floating(dtype)) continue;
         CAPTURE(cat(dtype, " ", count, " ", number));
-        const Tensor got = full({count}, number, dtype).eval();
+        const Tensor got = full({count}, number, dtype).compute();
         const Tensor wide = cast(got, DType::Float64), each = cast(scalar(number), dtype);
         const double expected = cast(each, DType::Float64).item();
         const auto* values = wide.data_as<double>();

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 #include "gpu.h"
@@ -42,7 +42,7 @@ void check(Tensor (*function)(const Tensor&), double (*exact)(double), double bo
   const std::vector<float> x = kernel();
   set_device("cuda");
   const std::vector<float> y =
-      function(Tensor::from(x, {static_cast<std::int64_t>(x.size())})).eval().to_vector<float>();
+      function(Tensor::from(x, {static_cast<std::int64_t>(x.size())})).compute().to_vector<float>();
   set_device("cpu");
   double worst = 0;
   float where = 0;
@@ -84,8 +84,9 @@ TEST_CASE("cuda functions: relative errors of functions of 16-bit numbers, compu
     CAPTURE(c.name);
     set_device("cuda");
     const Tensor half =
-        cast(Tensor::from(x, {static_cast<std::int64_t>(x.size())}), DType::BFloat16).eval();
-    const std::vector<float> y = c.function(cast(half, DType::Float32)).eval().to_vector<float>();
+        cast(Tensor::from(x, {static_cast<std::int64_t>(x.size())}), DType::BFloat16).compute();
+    const std::vector<float> y =
+        c.function(cast(half, DType::Float32)).compute().to_vector<float>();
     set_device("cpu");
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double number = x[i], exact = c.exact(number);

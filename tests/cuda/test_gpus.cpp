@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
@@ -52,11 +52,11 @@ std::vector<float> trained_weights(const std::string& where) {
 TEST_CASE("GPUs: copies between GPUs wait for the work before them, and later work for them") {
   if (!has_two_gpus()) return;
   manual_seed(5);
-  const Tensor start = rand({96, 96}).eval();
+  const Tensor start = rand({96, 96}).compute();
   const Tensor alone = worked(worked(worked(to(start, device("cuda:0")), 4), 4), 4);
   Tensor moving = to(start, device("cuda:0"));
   for (const char* next : {"cuda:1", "cuda:0", "cuda:1"})
-    moving = to(worked(moving, 4), device(next)).eval();
+    moving = to(worked(moving, 4), device(next)).compute();
   CHECK(moving.device() == device("cuda:1"));
   CHECK(moving.to_vector<float>() == alone.to_vector<float>());
 }
@@ -64,7 +64,7 @@ TEST_CASE("GPUs: copies between GPUs wait for the work before them, and later wo
 TEST_CASE("GPUs: threads with one GPU each get the bits of a single GPU") {
   if (!has_two_gpus()) return;
   manual_seed(6);
-  const Tensor start = rand({64, 64}).eval();
+  const Tensor start = rand({64, 64}).compute();
   const std::vector<float> alone = worked(to(start, device("cuda:0")), 6).to_vector<float>();
   std::vector<std::vector<float>> got(4);
   std::vector<std::thread> threads;
@@ -132,7 +132,7 @@ TEST_CASE("GPUs: each has its own memory") {
                      second = cuda::memory().stats(1).in_use;
   const std::int64_t bytes = std::int64_t{4} << 18;
   {
-    const Tensor x = to(rand({1 << 18}), device("cuda:1")).eval();
+    const Tensor x = to(rand({1 << 18}), device("cuda:1")).compute();
     CHECK(cuda::memory().stats(1).in_use >= second + bytes);
     CHECK(cuda::memory().stats(0).in_use < first + bytes);
   }

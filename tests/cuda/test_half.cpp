@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -36,9 +36,9 @@ void on_both(F&& values) {
   }
 }
 
-Floats list(const Tensor& t) { return cast(t.eval(), DType::Float32).to_vector<float>(); }
+Floats list(const Tensor& t) { return cast(t.compute(), DType::Float32).to_vector<float>(); }
 Tensor half(const Floats& values, DType dtype = DType::Float16) {
-  return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype).eval();
+  return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype).compute();
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ TEST_CASE("half: long sums of products on a GPU stay accurate") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   constexpr std::int64_t kLong = 1000000;
-  const Tensor tenths = full({kLong}, 0.1).eval(), many = ones({kLong}).eval();
+  const Tensor tenths = full({kLong}, 0.1).compute(), many = ones({kLong}).compute();
   CHECK(list(matmul(tenths, many))[0] == doctest::Approx(kLong * 0.1).epsilon(1e-4));
   CHECK(list(sum(tenths * many))[0] == doctest::Approx(kLong * 0.1).epsilon(1e-4));
   CHECK(list(matmul(broadcast_to(tenths, {2, kLong}), many))[1] ==

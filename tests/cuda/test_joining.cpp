@@ -2,7 +2,7 @@
 // launches.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
@@ -44,7 +44,7 @@ Course train(nn::AnyModule (*make)(), bool joined, double clip) {
   manual_seed(5);
   const nn::AnyModule net = make();
   optim::Adam adam(net, {.lr = 0.01});
-  const Tensor x = randn({6, 1, 10, 8}).eval(), y = randint(0, 4, {6}).eval();
+  const Tensor x = randn({6, 1, 10, 8}).compute(), y = randint(0, 4, {6}).compute();
   CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
     const Tensor loss = cross_entropy(net(in[0]), in[1]);
     std::vector<Tensor> grads = grad(loss, adam.parameters());

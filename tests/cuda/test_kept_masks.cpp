@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -23,7 +23,7 @@ namespace {
 Tensor numbers(const Shape& shape, double scale) {
   const Tensor k = arange(0, shape.numel());
   const Tensor x = cast(remainder(k * k * 31 + k * 7919, 1009), DType::Float32) / 504 - 1;
-  return (x * scale).reshape(Ints(shape.begin(), shape.end())).eval();
+  return (x * scale).reshape(Ints(shape.begin(), shape.end())).compute();
 }
 
 /// Gradients of a network of three blocks whose input is added before the last rectifier; where
@@ -45,7 +45,7 @@ std::vector<Tensor> gradients(std::int64_t window, bool stores_masks) {
   std::vector<Tensor> all = grad(loss, filters);
   const std::size_t count = all.size();
   all.insert(all.end(), masks.begin(), masks.end());
-  eval(all);
+  compute(all);
   all.resize(count);
   return all;
 }

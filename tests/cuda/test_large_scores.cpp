@@ -20,7 +20,7 @@ Operands large_scores(const Sizes& s, Masked masked) {
   Operands o = operands(s, masked);
   std::vector<float> lengths;
   for (std::int64_t i = 0; i < s.queries; ++i) lengths.push_back(i % 2 == 0 ? 80.0F : 1.0F);
-  o.q = mul(o.q, Tensor::from<float>(lengths, {s.queries, 1})).eval();
+  o.q = mul(o.q, Tensor::from<float>(lengths, {s.queries, 1})).compute();
   return o;
 }
 
@@ -43,7 +43,7 @@ Tensors written_out(const Operands& o, Masked masked, DType dtype) {
   const Tensor y = matmul(softmax(scores, -1), shared(v));
   Tensors all = grad(y, Tensors{q, k, v}, cast(o.seed, dtype));
   all.insert(all.begin(), y);
-  eval(all);
+  compute(all);
   return all;
 }
 
@@ -79,9 +79,9 @@ TEST_CASE("large scores: a query that sees one key has no gradient") {
   for (const Sizes& s : kSizes) {
     CAPTURE(s.queries);
     Operands o = operands(s, Masked::No);
-    o.q = (o.q * 0 + 30).eval();
+    o.q = (o.q * 0 + 30).compute();
     const Tensor first = eq(unsqueeze(arange(0, s.keys), 1), 0);
-    o.k = (o.k * 0 + cast(first, DType::Float32) * 30).eval();
+    o.k = (o.k * 0 + cast(first, DType::Float32) * 30).compute();
     const Tensors all = results_on(device("cuda"), o, Masked::No, DType::Float32, 0);
     for (const std::size_t k : {std::size_t{1}, std::size_t{2}})
       for (const float slope : all[k].to_vector<float>()) CHECK(slope == 0);

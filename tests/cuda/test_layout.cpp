@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -53,7 +53,7 @@ std::vector<std::vector<float>> results(const Sizes& s) {
                           max_pool2d(outer, {.kernel = {1, 1}})};
   const Tensor loss = sum(outer * numbers(image, 11, 3)) + sum(wide * numbers(wide.shape(), 3, 3));
   for (const Tensor& g : grad(loss, std::vector<Tensor>{x, w, back, nine})) all.push_back(g);
-  eval(all);
+  compute(all);
   std::vector<std::vector<float>> values;
   values.reserve(all.size());
   for (const Tensor& t : all) values.push_back(t.to_vector<float>());

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -31,9 +31,9 @@ template <class Make>
 void check(const Make& make, double tolerance) {
   const auto values = [&](DType dtype) {
     std::vector<Tensor> all = make(dtype);
-    eval(all);
+    compute(all);
     for (Tensor& t : all) t = cast(t, DType::Float64);
-    eval(all);
+    compute(all);
     std::vector<std::vector<double>> out;
     for (const Tensor& t : all) out.push_back(t.to_vector<double>());
     return out;
@@ -49,7 +49,7 @@ void check(const Make& make, double tolerance) {
   }
 }
 
-Tensor on(const Tensor& x, DType dtype) { return cast(x, dtype).eval(); }
+Tensor on(const Tensor& x, DType dtype) { return cast(x, dtype).compute(); }
 
 std::vector<Tensor> norm_gradients(DType dtype, std::int64_t rows, std::int64_t length) {
   const Tensor x = on(drawn({rows, length}, 2, 0), dtype), w = on(drawn({length}, 1, 2), dtype),
@@ -170,7 +170,7 @@ TEST_CASE("cuda long sums: products beside normalisations are stored in 16 bits"
   };
   const auto values = [](std::vector<Tensor> all) {
     for (Tensor& t : all) t = cast(t, DType::Float64);
-    eval(all);
+    compute(all);
     std::vector<std::vector<double>> out;
     for (const Tensor& t : all) out.push_back(t.to_vector<double>());
     return out;

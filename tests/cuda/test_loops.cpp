@@ -75,7 +75,7 @@ TEST_CASE("GPU loops: one map writes all parts of a concatenation in place") {
       return Tensors{concat({difference * x[1], exp(difference), difference}, axis)};
     };
     const CompiledFunction f = compile(joined);
-    const Tensors there = {to(a, device("cuda")).eval(), to(b, device("cuda")).eval()};
+    const Tensors there = {to(a, device("cuda")).compute(), to(b, device("cuda")).compute()};
     CHECK(distance(f(there)[0], joined({a, b})[0]) < 1e-6);
     CHECK(f.plan(there).step_count() == 1);
   }
@@ -109,10 +109,10 @@ TEST_CASE("GPU loops: recurrent weights and states that are rounded once, values
       manual_seed(3);
       const nn::LSTM layer(24, 256);
       const Tensor x = test::draw({3, 16, 24}, 8, DType::Float32);
-      Tensors all = of_lstm(layer, to(x, device).eval(), reads_state);
-      eval(all);
+      Tensors all = of_lstm(layer, to(x, device).compute(), reads_state);
+      compute(all);
       Tensors here;
-      for (const Tensor& t : all) here.push_back(to(t, Device()).eval());
+      for (const Tensor& t : all) here.push_back(to(t, Device()).compute());
       return here;
     };
     const Tensors exact = computed({}, Precision::Fp32),

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -26,7 +26,7 @@ constexpr std::int64_t kRows = 320, kWidth = 256, kHidden = 1024;
 Tensor numbers(const Shape& shape, double scale) {
   const Tensor k = arange(0, shape.numel());
   const Tensor x = cast(remainder(k * k * 31 + k * 7919, 1009), DType::Float32) / 504 - 1;
-  return (x * scale).reshape(Ints(shape.begin(), shape.end())).eval();
+  return (x * scale).reshape(Ints(shape.begin(), shape.end())).compute();
 }
 
 struct Layers {

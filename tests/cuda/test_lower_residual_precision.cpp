@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -30,7 +30,7 @@ enum class Norm : std::uint8_t { Before, Behind };  // each part
 Tensor numbers(const Shape& shape, double scale) {
   const Tensor k = arange(0, shape.numel());
   const Tensor x = cast(remainder(k * k * 31 + k * 7919, 1009), DType::Float32) / 504 - 1;
-  return (x * scale).reshape(Ints(shape.begin(), shape.end())).eval();
+  return (x * scale).reshape(Ints(shape.begin(), shape.end())).compute();
 }
 
 /// Blocks of one layer each on a stream [kRows, kWidth].
@@ -134,12 +134,12 @@ TEST_CASE("cuda residual precision: kept values, results and other sums stay flo
     set_device("cuda");
     set_precision(precision);
     std::vector<Tensor> out = f();
-    eval(out);
+    compute(out);
     set_precision(Precision::Fp32);
     set_device("cpu");
     return out[0].to_vector<float>()[0];
   };
-  const auto columns = [] { return full({kMany, 256}, 0.01).eval(); };
+  const auto columns = [] { return full({kMany, 256}, 0.01).compute(); };
 
   // Handles of what lies between are gone when it is computed: it would be asked for otherwise.
   SUBCASE("a state that grows by little and is read by a product") {
@@ -149,15 +149,16 @@ TEST_CASE("cuda residual precision: kept values, results and other sums stay flo
         const Tensor next = state + full({kMany, kMany}, 1e-3);
         return {assign(state, next), sum(matmul(next, w))};
       };
-      for (int k = 0; k < 3; ++k) eval(step());
+      for (int k = 0; k < 3; ++k) compute(step());
       return {state};
     });
     CHECK(value == doctest::Approx(1.003).epsilon(1e-5));
   }
   SUBCASE("weights of steps within a graph") {
     const float value = on_gpu(Precision::Bf16, [&]() -> std::vector<Tensor> {
-      const Tensor x = full({256, kMany}, 1.0).eval(), step = full({kMany, kMany}, 1e-3).eval();
-      Tensor w = full({kMany, kMany}, 1.0).eval(), read = zeros({256, kMany});
+      const Tensor x = full({256, kMany}, 1.0).compute(),
+                   step = full({kMany, kMany}, 1e-3).compute();
+      Tensor w = full({kMany, kMany}, 1.0).compute(), read = zeros({256, kMany});
       for (int k = 0; k < 3; ++k) {
         w = w + step * sigmoid(mean(matmul(x, w))) * 2;  // by the sigmoid of about 1,024: 1
         read = read + matmul(x, w);
@@ -168,14 +169,15 @@ TEST_CASE("cuda residual precision: kept values, results and other sums stay flo
   }
   SUBCASE("a sum in float32 that somebody rounds") {
     const float value = on_gpu(Precision::Fp32, [&]() -> std::vector<Tensor> {
-      const Tensor x = full({kMany, kMany}, 1.0).eval(), u = full({kMany, kMany}, 1.00237).eval();
+      const Tensor x = full({kMany, kMany}, 1.0).compute(),
+                   u = full({kMany, kMany}, 1.00237).compute();
       const Tensor s = x + u - mean(x, {-1}, true) + mean(u, {-1}, true), w = columns();
       return {amax(s, {0, 1}), matmul(cast(s, DType::BFloat16), cast(w, DType::BFloat16))};
     });
     CHECK(value == doctest::Approx(2.00474).epsilon(1e-6));
   }
   const auto stream = [&](double value) {
-    const Tensor x = full({kMany, kMany}, value).eval(), w = full({kMany, kMany}, 0.0).eval();
+    const Tensor x = full({kMany, kMany}, value).compute(), w = full({kMany, kMany}, 0.0).compute();
     return x + matmul(layer_norm(x, {kMany}, {}, {}, 1e-5), w);
   };
   SUBCASE("a stream that is asked for by a view") {
@@ -187,7 +189,7 @@ TEST_CASE("cuda residual precision: kept values, results and other sums stay flo
   }
   SUBCASE("numbers of 16 bits that were cut to whole ones, beside a stream") {
     const float value = on_gpu(Precision::Bf16, [&]() -> std::vector<Tensor> {
-      const Tensor y = stream(1), b = cast(full({4}, 2.75).eval(), DType::BFloat16);
+      const Tensor y = stream(1), b = cast(full({4}, 2.75).compute(), DType::BFloat16);
       return {cast(cast(cast(b, DType::Int32), DType::BFloat16), DType::Float32),
               sum(layer_norm(y, {kMany}, {}, {}, 1e-5) * y)};
     });

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
@@ -149,15 +149,15 @@ TEST_CASE("moments: numbers whose squares overflow, with zero or infinite varian
     CAPTURE(count);
     const auto variance = [&](const Tensor& x) { return var(to(x, device("cuda")), {0}).item(); };
     const Tensor same = full({count}, 1e20);
-    CHECK(variance(same.eval()) < 1e28);  // a rounding of the mean, squared
-    CHECK(std::isinf(variance(where(eq(arange(0, count), 1), -1e20, same).eval())));
-    CHECK(std::isnan(variance(where(eq(arange(0, count), 1), HUGE_VAL, same).eval())));
+    CHECK(variance(same.compute()) < 1e28);  // a rounding of the mean, squared
+    CHECK(std::isinf(variance(where(eq(arange(0, count), 1), -1e20, same).compute())));
+    CHECK(std::isnan(variance(where(eq(arange(0, count), 1), HUGE_VAL, same).compute())));
   }
   // Columns that a thread gathers, as distances from their first number.
   const Tensor one_large = where(eq(unsqueeze(arange(0, 17), 1), 5), 3e38, full({17, 16}, 0.5));
-  const Tensor x = to(cast(one_large, BF).eval(), device("cuda")), spread = stddev(x, {0});
+  const Tensor x = to(cast(one_large, BF).compute(), device("cuda")), spread = stddev(x, {0});
   std::vector<Tensor> both = {spread, grad(sum(spread), x)};
-  eval(both);
+  compute(both);
   for (const float v : cast(spread, F).to_vector<float>()) CHECK(std::isinf(v));
 }
 

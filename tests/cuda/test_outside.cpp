@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -63,7 +63,7 @@ TEST_CASE("outside: a class in a captured training step is reported at the next 
   const auto guarded = [&](std::int64_t label) {
     const Tensor target = Tensor::from(std::vector<std::int64_t>{0, label}, {2});
     const Tensor loss = cross_entropy(net(x), target);
-    eval(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)));
+    compute(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)));
   };
   const std::vector<float> before = net.parameters()[0].to_vector<float>();
   guarded(4);

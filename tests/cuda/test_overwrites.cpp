@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 #include "../base/distance.h"
@@ -28,9 +28,9 @@ struct Data {
   Data(std::int64_t rows, std::int64_t columns, DType dtype)
       : table(cast(sin(cast(arange(0, kTable * columns), DType::Float32)), dtype)
                   .reshape({kTable, columns})
-                  .eval()),
-        index(remainder(arange(0, rows) * 7919, kTable).eval()),
-        places(remainder(arange(0, 40) * 1237, rows).eval()) {}
+                  .compute()),
+        index(remainder(arange(0, rows) * 7919, kTable).compute()),
+        places(remainder(arange(0, 40) * 1237, rows).compute()) {}
 };
 
 /// Each row less its largest number, in front of which and behind which stand ops that have
@@ -89,7 +89,7 @@ void check(const Case& c, const Data& here) {
   const CompiledFunction f = compile(rows_of);
   Tensors there;
   for (const Tensor* x : {&here.table, &here.index, &here.places})
-    there.push_back(to(*x, device("cuda")).eval());
+    there.push_back(to(*x, device("cuda")).compute());
   const Tensors wanted = rows_of({cast(here.table, DType::Float64), here.index, here.places});
   const Tensors got = f(there);
   REQUIRE(got.size() == wanted.size());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
@@ -44,14 +44,15 @@ struct Data {
       : x(numbers({s.rows, s.depth}, 1.0)),
         w(numbers(s.permuted ? Shape{s.depth, s.classes} : Shape{s.classes, s.depth},
                   4 / std::sqrt(static_cast<double>(s.depth)))),
-        bias((numbers({s.classes}, 1.0) + s.level).eval()),
+        bias((numbers({s.classes}, 1.0) + s.level).compute()),
         target(remainder(arange(0, s.rows) * 7919, s.classes)) {
-    target = where(eq(arange(0, s.rows), 1), s.classes - 1, target).eval();  // the last class too
+    target =
+        where(eq(arange(0, s.rows), 1), s.classes - 1, target).compute();  // the last class too
   }
   static Tensor numbers(const Shape& shape, double scale) {
     return (sin(cast(arange(0, shape.numel()), DType::Float32) * 1.7) * scale)
         .reshape(Ints(shape.begin(), shape.end()))
-        .eval();
+        .compute();
   }
 };
 
@@ -97,7 +98,7 @@ std::shared_ptr<const Program> planned(const Loss& s, Precision precision, test:
   set_precision(precision);
   const Tensor x = test::leaf({s.rows, 256}),
                w = test::leaf(s.permuted ? Shape{256, s.classes} : Shape{s.classes, 256});
-  const Tensor target = cast(test::leaf({s.rows}), DType::Int64).eval();
+  const Tensor target = cast(test::leaf({s.rows}), DType::Int64).compute();
   Tensor scores = matmul(x, s.permuted ? w : transpose(w, 0, 1));
   std::vector<Tensor> of{x, w};
   if (s.bias) {
@@ -127,7 +128,7 @@ std::shared_ptr<const Program> tied_step(std::int64_t words, bool clips) {
   constexpr std::int64_t kRows = 4096;
   set_precision(Precision::Bf16);
   const Tensor w = variable(zeros({words, 256}), "words");
-  const Tensor word = cast(test::leaf({kRows}), DType::Int64).eval();
+  const Tensor word = cast(test::leaf({kRows}), DType::Int64).compute();
   const Tensor loss = cross_entropy(matmul(embedding(word, w), transpose(w, 0, 1)), word);
   optim::AdamW adam(std::vector<Tensor>{w}, {.lr = 0.1});
   std::vector<Tensor> grads = grad(loss, adam.parameters());

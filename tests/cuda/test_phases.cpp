@@ -2,8 +2,8 @@
 // when repeated.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 #include <tenon/train.h>
@@ -381,7 +381,7 @@ struct Course {
 
 std::shared_ptr<data::Dataset> points(bool broken) {
   manual_seed(3);
-  std::vector<float> x = randn({48, 60}).eval().to_vector<float>();
+  std::vector<float> x = randn({48, 60}).compute().to_vector<float>();
   if (broken) x[7 * 60 + 3] = 3e38f;
   std::vector<std::int64_t> y;
   for (int k = 0; k < 48; ++k) y.push_back(k % 4);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -111,7 +111,7 @@ TEST_CASE("plan ahead: the weights follow from the seed, and the first checkpoin
       io::load_safetensors(folder / "run/checkpoints/step-00000000.safetensors").tensors;
   set_device("cuda");
   manual_seed(11);
-  const StateDict drawn = models::create(kModel, {10, "", nullptr}).state_dict();
+  const StateDict drawn = models::create(kModel, {10, "", {}}).state_dict();
   for (const auto& weight : drawn) {
     INFO(weight.first);
     const auto kept = first.find("model." + weight.first);

@@ -228,7 +228,7 @@ TEST_CASE("prologues: dropout draws the same numbers as in a map") {
     const Tensor x = Tensor::from(numbers, {31, 44}), w = Tensor::from(numbers, {31, 44});
     std::vector<std::vector<float>> twice;
     for (int k = 0; k < 2; ++k)
-      twice.push_back(linear(dropout(x, 0.4, true, &generator), w).to_vector<float>());
+      twice.push_back(linear(dropout(x, 0.4, true, generator), w).to_vector<float>());
     set_device("cpu");
     return twice;
   };

@@ -3,7 +3,7 @@
 // split and whole, ops and dtypes, odd sizes; and determinism.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 #include <string>
@@ -268,9 +268,9 @@ Found run(Formula formula, const char* device, bool merged) {
   set_device(device);
   set_pass_enabled("reductions", merged);
   manual_seed(4);
-  const std::vector<Tensor> in{randn({70, 120}).eval(), randn({84, 120}).eval(),
+  const std::vector<Tensor> in{randn({70, 120}).compute(), randn({84, 120}).compute(),
                                Tensor::from(std::vector<float>{1.7f}, {1}),
-                               randn({6, 3, 12, 12}).eval(), randn({5, 3, 3, 3}).eval()};
+                               randn({6, 3, 12, 12}).compute(), randn({5, 3, 3, 3}).compute()};
   CompiledFunction function = compile(formula);
   Found found;
   std::vector<Tensor> out;

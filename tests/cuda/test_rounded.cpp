@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -39,14 +39,14 @@ struct OnGpu {
 };
 
 std::vector<float> rounded_values(const Tensor& weight, DType dtype) {
-  return cast(cast(weight, dtype), DType::Float32).eval().to_vector<float>();
+  return cast(cast(weight, dtype), DType::Float32).compute().to_vector<float>();
 }
 
 void check_copy(const Tensor& weight, DType dtype) {
   const Tensor copy = weight.node()->leaf->rounded;
   REQUIRE(copy.defined());
   REQUIRE(copy.dtype() == dtype);
-  CHECK(cast(copy, DType::Float32).eval().to_vector<float>() == rounded_values(weight, dtype));
+  CHECK(cast(copy, DType::Float32).compute().to_vector<float>() == rounded_values(weight, dtype));
 }
 
 struct Network {
@@ -69,7 +69,8 @@ struct Network {
 };
 
 std::vector<Tensor> batch() {
-  return {randn({kBatch, kIn}).eval(), remainder(cast(arange(0, kBatch), DType::Int64), 10).eval()};
+  return {randn({kBatch, kIn}).compute(),
+          remainder(cast(arange(0, kBatch), DType::Int64), 10).compute()};
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -105,14 +106,14 @@ TEST_CASE("cuda rounded: the copy follows a weight that another step assigns") {
   const std::vector<Tensor> data = batch();
   n.scores(data);
   n.step(data);
-  const Tensor other = randn({kOut, kIn}).eval();
+  const Tensor other = randn({kOut, kIn}).compute();
   set_value(n.weight, other);
   CHECK(n.weight.node()->leaf->rounded.node()->leaf->rounded_at != n.weight.node()->assigned_at());
   const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
   check_copy(n.weight, DType::BFloat16);
   // The same as an evaluation without copies.
-  CHECK(distance(Tensor::from(seen, {kBatch, 10}), n.net(data[0]).eval()) < 1e-2);
-  eval({assign(n.weight, n.weight * 0.5)});
+  CHECK(distance(Tensor::from(seen, {kBatch, 10}), n.net(data[0]).compute()) < 1e-2);
+  compute({assign(n.weight, n.weight * 0.5)});
   n.step(data);
   check_copy(n.weight, DType::BFloat16);
 }
@@ -128,7 +129,7 @@ TEST_CASE(
   for (int k = 0; k < 3; ++k) {
     n.step(data);
     const Tensor loss = cross_entropy(plain.net(data[0]), data[1]);
-    eval(plain.sgd.updates(grad(loss, plain.sgd.parameters())));
+    compute(plain.sgd.updates(grad(loss, plain.sgd.parameters())));
   }
   CHECK_FALSE(plain.weight.node()->leaf->rounded.defined());
   CHECK(distance(n.weight, plain.weight) < 1e-3);
@@ -142,7 +143,7 @@ TEST_CASE(
   half(data), n.step(data), half(data);
   set_precision(Precision::Bf16);
   CHECK(n.scores(data)[0].to_vector<float>() != seen);
-  CHECK(distance(n.scores(data)[0], n.net(data[0]).eval()) < 1e-5);
+  CHECK(distance(n.scores(data)[0], n.net(data[0]).compute()) < 1e-5);
   set_precision(Precision::Fp32);
   const CompiledFunction exact = n.make_step();
   exact(data);
@@ -152,8 +153,8 @@ TEST_CASE(
 TEST_CASE("cuda rounded: sums of rounded operands read the rounded values") {
   if (!has_gpu()) return;
   const OnGpu gpu(Precision::Bf16);
-  const Tensor x = randn({300, 320}).eval(), w = variable(randn({520, 320}));
-  const Tensor bias = variable(randn({520})), g = randn({300, 520}).eval();
+  const Tensor x = randn({300, 320}).compute(), w = variable(randn({520, 320}));
+  const Tensor bias = variable(randn({520})), g = randn({300, 520}).compute();
   // The gradient g * t reaches the weight through a product and the bias through a sum.
   CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
     const Tensor loss = sum(linear(in[0], w, bias) * in[1] * tanh(in[1]));
@@ -165,7 +166,7 @@ TEST_CASE("cuda rounded: sums of rounded operands read the rounded values") {
   CHECK_FALSE(contains(plan, "-> v2:float32[300, 520]"));
   const Tensor exact = sum(cast(g, DType::Float64) * tanh(cast(g, DType::Float64)), {0});
   const std::vector<float> seen = step({x, g})[1].to_vector<float>();
-  CHECK(distance(Tensor::from(seen, {520}), cast(exact, DType::Float32).eval()) < 2e-3);
+  CHECK(distance(Tensor::from(seen, {520}), cast(exact, DType::Float32).compute()) < 2e-3);
 }
 
 TEST_CASE("rounded: on the CPU an inference reads copies, and a step that assigns keeps none") {
@@ -174,7 +175,7 @@ TEST_CASE("rounded: on the CPU an inference reads copies, and a step that assign
   Network n;
   const std::vector<Tensor> data = batch();
   const auto scores = [&] { return n.scores(data)[0].to_vector<float>(); };
-  const auto without_copy = [&] { return n.net(data[0]).eval().to_vector<float>(); };
+  const auto without_copy = [&] { return n.net(data[0]).compute().to_vector<float>(); };
   n.step(data);
   CHECK_FALSE(n.weight.node()->leaf->rounded.defined());
   CHECK(scores() == without_copy());  // the same bits

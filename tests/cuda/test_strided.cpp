@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -42,7 +42,7 @@ std::vector<std::vector<float>> results(const Sizes& s) {
   all.push_back(y);
   std::vector<std::vector<float>> values;
   values.reserve(all.size());
-  eval(all);
+  compute(all);
   for (const Tensor& t : all) values.push_back(t.to_vector<float>());
   return values;
 }

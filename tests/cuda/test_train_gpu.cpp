@@ -5,9 +5,9 @@
 #include <memory>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
@@ -28,7 +28,7 @@ std::shared_ptr<data::Dataset> clouds() {
   const Tensor side = remainder(labels, 2);
   const Tensor x =
       randn({48, 6}) * 0.3f + (cast(reshape(side, {48, 1}), DType::Float32) * 2.0f - 1.0f);
-  return data::from_tensors(x.eval(), side.eval(), 2);
+  return data::from_tensors(x.compute(), side.compute(), 2);
 }
 
 train::TrainResult fit(const std::string& where, Precision precision, train::TrainOptions options,
@@ -168,7 +168,7 @@ TEST_CASE("cuda: a program that runs out of memory names its largest values by l
   const nn::AnyModule net = nn::Sequential(nn::Linear(64, 4096), nn::Tanh(), nn::Linear(4096, 2));
   CompiledFunction scores =
       compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
-  const Tensor x = ones({2048, 64}).eval();
+  const Tensor x = ones({2048, 64}).compute();
   cuda::memory().trim(0);
   cuda::memory().set_limit(cuda::memory().stats(0).in_use + (8 << 20), 0);
   std::string text;

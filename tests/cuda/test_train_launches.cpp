@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
@@ -32,7 +32,7 @@ std::shared_ptr<data::Dataset> examples(std::int64_t spoilt = -1) {
                              .to_vector<float>();
   if (spoilt >= 0)
     x[static_cast<std::size_t>(spoilt * 6)] = std::numeric_limits<float>::quiet_NaN();
-  return data::from_tensors(Tensor::from(x, {kExamples, 6}), labels.eval(), 2);
+  return data::from_tensors(Tensor::from(x, {kExamples, 6}), labels.compute(), 2);
 }
 
 struct Run {

@@ -140,7 +140,7 @@ PlanOptions gpu_options(std::vector<const Engine*>& engines) {
 std::shared_ptr<data::Dataset> clouds() {
   manual_seed(3);
   const Tensor labels = cast(arange(0, 32), DType::Int64);
-  return data::from_tensors(randn({32, 6}).eval(), remainder(labels, 2).eval(), 2);
+  return data::from_tensors(randn({32, 6}).compute(), remainder(labels, 2).compute(), 2);
 }
 
 train::TrainResult fit(const std::shared_ptr<data::Dataset>& set, train::TrainOptions options,

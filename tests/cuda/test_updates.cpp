@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/train.h>
 
@@ -20,7 +20,7 @@ TEST_CASE("updates on a GPU: batch norm follows PyTorch for fifty steps") {
   set_device("cuda");
   batch_norm_course::run(
       [](batch_norm_course::Course& course, const Tensor& x, const Tensor& target) {
-        return course.sgd.step(course.loss(x, target));
+        return course.sgd.step(course.loss(x, target)).item();
       });
   set_device("cpu");
 }
@@ -38,7 +38,7 @@ void check_launches(Activation activation, std::int64_t batch) {
     manual_seed(4);
     const Tensor x = randn({6 * batch, 6}), y = remainder(arange(0, 6 * batch), 2);
     optim::Sgd sgd(net, {.lr = 0.1});
-    data::Loader loader(data::from_tensors(to(x, Device{}).eval(), to(y, Device{}).eval(), 2),
+    data::Loader loader(data::from_tensors(to(x, Device{}).compute(), to(y, Device{}).compute(), 2),
                         {.batch = batch});
     train::TrainOptions options;
     options.epochs = 2;
@@ -47,7 +47,7 @@ void check_launches(Activation activation, std::int64_t batch) {
     train::Trainer(net, nn::CrossEntropyLoss(), sgd, options).fit(loader);
     CHECK(net.state_dict().at("1.num_batches_tracked").item() == 12);
     for (const auto& [name, t] : net.state_dict())
-      states[launch == 4 ? 2 : launch].emplace(name, to(t, Device{}).eval());
+      states[launch == 4 ? 2 : launch].emplace(name, to(t, Device{}).compute());
   }
   set_device("cpu");
   for (const auto& [name, t] : states[1]) {

@@ -455,7 +455,8 @@ TEST_CASE("compose: image files keep names, checksums, broken images and augment
 }
 
 TEST_CASE("compose: samples in memory stay there unless they are changed") {
-  const Set numbers = data::from_tensors(zeros({4, 2}).eval(), zeros({4}, DType::Int64).eval());
+  const Set numbers =
+      data::from_tensors(zeros({4, 2}).compute(), zeros({4}, DType::Int64).compute());
   const auto computed =
       data::from_function(4, {.input_shape = {2}, .classes = 1}, [](data::Sample&) {});
   CHECK(data::subset(numbers, {1, 2})->in_memory());

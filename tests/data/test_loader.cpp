@@ -301,7 +301,7 @@ std::shared_ptr<data::Dataset> numbered_images(std::int64_t count) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * 240);
   for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::uint8_t>(k % 240 + 1);
   return data::from_tensors(Tensor::from(bytes, {count, 3, 8, 10}),
-                            zeros({count}, DType::Int64).eval(), 2);
+                            zeros({count}, DType::Int64).compute(), 2);
 }
 
 // The augmented samples of an epoch, sorted by index.
@@ -394,7 +394,8 @@ TEST_CASE("loader: only uint8 images are augmented") {
   LoaderOptions options;
   options.augment.flip = true;
   const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);
-  CHECK_THROWS_AS(Loader(data::from_tensors(rows.eval(), targets.eval(), 2), options), ValueError);
+  CHECK_THROWS_AS(Loader(data::from_tensors(rows.compute(), targets.compute(), 2), options),
+                  ValueError);
   CHECK_THROWS_WITH_AS(data::from_tensors(rows, Tensor()),
                        doctest::Contains("from_tensors: the target has no value"), ValueError);
   options.augment = {-1, false, 0};

@@ -157,7 +157,7 @@ TEST_CASE("sampling: a sample that is drawn again is augmented anew") {
 
 TEST_CASE("sampling: flips and crops of the loader differ too for a sample that is drawn again") {
   const Tensor images = reshape(arange(0, 3 * 64), {3, 1, 8, 8});
-  const auto set = data::from_tensors(cast(images, DType::UInt8).eval(),
+  const auto set = data::from_tensors(cast(images, DType::UInt8).compute(),
                                       Tensor::from(std::vector<std::int64_t>{0, 1, 2}, {3}));
   data::LoaderOptions o;
   o.batch = 40;
@@ -218,7 +218,7 @@ TEST_CASE("sampling: weights that do not fit are refused") {
 
 TEST_CASE("sampling: balanced weights draw every class equally often") {
   const std::vector<std::int64_t> classes{0, 0, 0, 0, 0, 0, 1, 1, 3, data::kIgnoredTarget};
-  const auto set = data::from_tensors(zeros({10, 1}).eval(), Tensor::from(classes, {10}));
+  const auto set = data::from_tensors(zeros({10, 1}).compute(), Tensor::from(classes, {10}));
   const std::vector<double> weights = data::class_balanced_weights(*set);
   CHECK(weights ==
         std::vector<double>{1.0 / 6, 1.0 / 6, 1.0 / 6, 1.0 / 6, 1.0 / 6, 1.0 / 6, 0.5, 0.5, 1, 0});
@@ -227,7 +227,7 @@ TEST_CASE("sampling: balanced weights draw every class equally often") {
   for (const std::int64_t k : draws.of(1, 0).numbers)
     ++counts[static_cast<std::size_t>(classes[static_cast<std::size_t>(k)])];
   for (const std::size_t k : {0, 1, 3}) CHECK(std::abs(counts[k] - 10'000) < 5 * 82);
-  const auto values = data::from_tensors(zeros({4, 1}).eval(), zeros({4, 1}).eval());
+  const auto values = data::from_tensors(zeros({4, 1}).compute(), zeros({4, 1}).compute());
   CHECK_THROWS_WITH_AS(data::class_balanced_weights(*values),
                        doctest::Contains("must be one class"), ValueError);
   const auto outside =

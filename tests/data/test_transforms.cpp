@@ -171,7 +171,7 @@ TEST_CASE("transforms: five and ten crops equal torchvision's, also for odd size
     CHECK(how.resize.crops() == wanted.size(0));
     const Tensor found = data::preprocess_image(in, how);
     CHECK(found.shape() == Shape{1, wanted.size(0), 3, one.height, one.width});
-    CHECK(permute(select(found, 0, 0), {0, 2, 3, 1}).eval().to_vector<std::uint8_t>() ==
+    CHECK(permute(select(found, 0, 0), {0, 2, 3, 1}).compute().to_vector<std::uint8_t>() ==
           wanted.to_vector<std::uint8_t>());
     // As in 2012: the centre of the image first.
     how.resize = Transforms::parse("center_crop=30," + std::string(one.steps));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 
@@ -79,9 +79,9 @@ inline void run(const std::function<double(Course&, const Tensor&, const Tensor&
     const std::int64_t steps = entry.second.at("x").size(0);
     for (std::int64_t k = 0; k < steps; ++k) {
       const Device device = course.scale.device();
-      const Tensor x = to(Course::row(entry.second.at("x"), k), device).eval();
+      const Tensor x = to(Course::row(entry.second.at("x"), k), device).compute();
       losses.push_back(
-          step(course, x, to(Course::row(entry.second.at("target"), k), device).eval()));
+          step(course, x, to(Course::row(entry.second.at("target"), k), device).compute()));
     }
     course.check(losses);
   }

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/published_weights.h>
 #include <tenon/shapes_only.h>

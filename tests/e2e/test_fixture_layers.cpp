@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/layers.h>
 #include <tenon/transformer.h>
@@ -59,7 +59,7 @@ Called table(const std::string& name) {
               return {{"output", net(in.at("index"), in.at("offsets"))}};
             }};
   }
-  nn::EmbeddingOptions o;
+  EmbeddingOptions o;
   if (has(name, "padding")) o.padding_index = 3;
   if (has(name, "most")) o.max_norm = has(name, "sums") ? 1.5 : 1.0;
   if (has(name, "sums")) o.norm_type = 1;
@@ -73,11 +73,11 @@ Called instance(const std::string& name) {
   if (name == "instance_affine") o = {.eps = 1e-3, .affine = true};
   if (name == "instance_tracked")
     o = {.momentum = 0.3, .affine = true, .track_running_stats = true};
-  const nn::InstanceNorm2d net(3, o);
-  return {net, [net, o](const Tensors& in) -> Tensors {
+  nn::InstanceNorm2d net(3, o);
+  return {net, [net, o](const Tensors& in) mutable -> Tensors {
             const Tensor y = net(in.at("x"));
             if (!o.track_running_stats) return {{"output", y}};
-            y.eval();
+            y.compute();
             net.eval();
             Tensors out{{"output", y},
                         {"running_mean", net.running_mean()},
@@ -92,12 +92,14 @@ nn::AnyModule small(const std::string& name) {
   if (name == "conv1d")
     return nn::Conv1d(4, 6, 3, {.stride = 2, .padding = 1, .dilation = 2, .groups = 2});
   if (name == "conv3d")
-    return nn::Conv3d(2, 3, {2, 1, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 1}, .bias = false});
+    return nn::Conv3d(2, 3, {2, 1, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 1}},
+                      {.bias = false});
   if (name == "conv_transpose1d")
     return nn::ConvTranspose1d(4, 6, 3,
                                {.stride = 3, .padding = 1, .output_padding = 2, .groups = 2});
   if (name == "conv_transpose2d") return nn::ConvTranspose2d(2, 3, {2, 3}, {.stride = {2, 1}});
-  if (name == "conv_transpose3d") return nn::ConvTranspose3d(2, 2, 2, {.stride = 2, .bias = false});
+  if (name == "conv_transpose3d")
+    return nn::ConvTranspose3d(2, 2, 2, {.stride = 2}, {.bias = false});
   if (name == "prelu") return nn::PReLU(3);
   if (name == "celu") return nn::CELU(1.5);
   if (name == "glu") return nn::GLU(1);
@@ -163,7 +165,7 @@ TEST_CASE("attention: with weights, first and second gradients equal finite diff
     Tensors in = part(stored.at(name), "in/");
     const std::vector<std::string> keys{"query", "key", "value"};
     std::vector<Tensor> at;
-    for (const std::string& key : keys) at.push_back(cast(in[key], DType::Float64).eval());
+    for (const std::string& key : keys) at.push_back(cast(in[key], DType::Float64).compute());
     const auto value = [&](const std::vector<Tensor>& v) {
       for (std::size_t k = 0; k < v.size(); ++k) in[keys[k]] = v[k];
       return total_of(layer.call(in), stored.at(name));

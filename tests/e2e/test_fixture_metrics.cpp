@@ -45,9 +45,9 @@ std::vector<Case> cases() {
   std::int64_t score = 0, target = 0, weight = 0;
   for (std::size_t k = 0; k < shapes.size(); k += 2) {
     const std::int64_t n = shapes[k], c = shapes[k + 1];
-    Case one{narrow(t["scores"], 0, score, n * c).reshape({n, c}).eval(),
-             narrow(t["targets"], 0, target, n).eval(),
-             narrow(t["weights"], 0, weight, c).eval(),
+    Case one{narrow(t["scores"], 0, score, n * c).reshape({n, c}).compute(),
+             narrow(t["targets"], 0, target, n).compute(),
+             narrow(t["weights"], 0, weight, c).compute(),
              {}};
     score += n * c, target += n, weight += c;
     const auto row = expected.begin() + static_cast<std::ptrdiff_t>(k / 2 * kMetrics);
@@ -65,7 +65,7 @@ void check_metric(double expected, double found, const char* what) {
 }
 
 Tensor kept_rows(const Tensor& x, const std::vector<std::int64_t>& rows) {
-  return index_select(x, 0, Tensor::from(rows, {std::ssize(rows)})).eval();
+  return index_select(x, 0, Tensor::from(rows, {std::ssize(rows)})).compute();
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The example networks against PyTorch: activations, gradients, ten steps of training, bfloat16.
 #include <memory>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/optim.h>
@@ -96,7 +96,8 @@ TEST_CASE("fixtures: ten steps of training follow PyTorch's losses") {
       const nn::AnyModule net = load_model(name, tensors);
       const auto optimizer = recipe(optimizer_name, net);
       for (const double expected : fixtures::numbers(curve)) {
-        const double loss = optimizer->step(cross_entropy(net(tensors.at("x")), tensors.at("y")));
+        const double loss =
+            optimizer->step(cross_entropy(net(tensors.at("x")), tensors.at("y"))).item();
         CHECK(loss == doctest::Approx(expected).epsilon(2e-4));
       }
       const Tensor last = net.named_parameters()[net.named_parameters().size() - 2].tensor;
@@ -118,7 +119,7 @@ TEST_CASE("fixtures: bfloat16 products are as close to float64 as PyTorch's auto
         grad(cross_entropy(logits, tensors.at("y")), net.parameters());
     std::vector<Tensor> all = grads;
     all.push_back(logits);
-    eval(all);
+    compute(all);
     set_precision(Precision::Fp32);
     const auto parameters = net.named_parameters();
     double worst = 0;

@@ -1,7 +1,7 @@
 // Every op compared with PyTorch: values, gradients and, for some, second derivatives.
 #include <functional>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 
 #include "cpu/kernels/isa.h"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <memory>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/optim.h>
 
 #include "e2e/fixtures.h"
@@ -74,7 +74,7 @@ TEST_CASE("fixtures: optimizers follow torch.optim, states included") {
     const auto optimizer = build(optim::Parameters({{{{"p", p}}, {}, {}}}));
     for (std::int64_t step = 0; step < grads.size(0); ++step) {
       CAPTURE(step);
-      eval(optimizer->updates({select(grads, 0, step)}));
+      compute(optimizer->updates({select(grads, 0, step)}));
       const StateDict state = optimizer->state_dict();
       for (const auto& key_entry : stored.at(name)) {
         const auto& key = key_entry.first;

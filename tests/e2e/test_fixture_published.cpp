@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
@@ -45,11 +45,11 @@ Tensor input_of(const Tensors& stored) {
   const Tensor& given = stored.at("input");
   if (given.rank() > 1) return given;
   const Shape shape = shape_of(given);
-  return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).eval();
+  return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).compute();
 }
 
 /// Training mode except in dropout, whose random numbers differ from PyTorch's.
-void train(const nn::AnyModule& net) {
+void train(nn::AnyModule net) {
   if (net.as<nn::Dropout>() != nullptr)
     net.eval();
   else if (net.children().empty())
@@ -91,7 +91,7 @@ struct Differences {
 Differences compare(const std::string& name, const Tensors& stored) {
   const bool tokens = stored.at("input").rank() > 1;
   const Tensor& logits = stored.at("logits");
-  const nn::AnyModule net = models::create(name, {.classes = logits.size(logits.rank() - 1)});
+  nn::AnyModule net = models::create(name, {.classes = logits.size(logits.rank() - 1)});
   const Tensors weights = weights_of(name, stored);
   CHECK(net.load_state_dict(weights) == static_cast<int>(weights.size()));
   const Tensor x = input_of(stored), y = flatten(stored.at("y"));
@@ -110,7 +110,7 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const std::vector<Tensor> grads = grad(loss(), net.parameters());
   std::vector<Tensor> found;
   for (const Tensor& g : grads) found.push_back(thinned(g));
-  eval(found);
+  compute(found);
   const Tensors expected = part(stored, "grad/");
   CHECK(found.size() == expected.size());
   for (std::size_t k = 0; k < found.size(); ++k)
@@ -120,7 +120,7 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const auto optimizer = recipe(net, tokens);
   for (const double value : fixtures::numbers(stored.at("losses")))
     out.losses =
-        std::max(out.losses, std::fabs(optimizer->step(loss()) - value) / std::fabs(value));
+        std::max(out.losses, std::fabs(optimizer->step(loss()).item() - value) / std::fabs(value));
   net.eval();
   out.trained = distance(net(x), stored.at("trained"));
   return out;

@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/recurrent.h>
 
@@ -123,8 +123,8 @@ TEST_CASE("recurrent: first and second gradients equal finite differences") {
     fixture.net.load_state_dict(part(stored.at(name), "weights/"));
     Tensors in = part(stored.at(name), "in/");
     const Tensors weights = part(stored.at(name), "g/");
-    const Tensor x = cast(in.at("x"), DType::Float64).eval();
-    const Tensor h = cast(in.at("hidden"), DType::Float64).eval();
+    const Tensor x = cast(in.at("x"), DType::Float64).compute();
+    const Tensor h = cast(in.at("hidden"), DType::Float64).compute();
     const auto value = [&](const std::vector<Tensor>& v) {
       in["x"] = v[0], in["hidden"] = v[1];
       return weighted_sum(fixture.call(in), weights);

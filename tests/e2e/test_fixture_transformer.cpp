@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/transformer.h>
 
@@ -141,7 +141,7 @@ TEST_CASE("attention: first and second gradients equal finite differences") {
     for (auto& [key, tensor] : in)
       if (stored.at(name).contains("d/" + key)) {
         keys.push_back(key);
-        at.push_back(cast(tensor, DType::Float64).eval());
+        at.push_back(cast(tensor, DType::Float64).compute());
       }
     const Tensor weight = stored.at(name).at("g/output");
     const auto value = [&](const std::vector<Tensor>& v) {

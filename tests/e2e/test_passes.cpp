@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/optim.h>
@@ -32,10 +32,10 @@ Outcome train() {
       nn::Conv2d(1, 3, 3, {.padding = 1}), nn::Tanh(), nn::MaxPool2d(2), nn::Conv2d(3, 5, 3),
       nn::GELU(), nn::Flatten(), nn::Dropout(0.2), nn::Linear(5 * 4 * 3, 4));
   optim::Adam adam(net, {.lr = 0.01});
-  const Tensor x = randn({7, 1, 12, 10}, DType::Float32, &generator).eval(),
-               y = randint(0, 4, {7}, DType::Int64, &generator).eval();
+  const Tensor x = randn({7, 1, 12, 10}, DType::Float32, generator).compute(),
+               y = randint(0, 4, {7}, DType::Int64, generator).compute();
   Outcome out;
-  for (int k = 0; k < 4; ++k) out.losses.push_back(adam.step(cross_entropy(net(x), y)));
+  for (int k = 0; k < 4; ++k) out.losses.push_back(adam.step(cross_entropy(net(x), y)).item());
   out.weight = net.named_parameters()[2].tensor.to_vector<float>();
   return out;
 }

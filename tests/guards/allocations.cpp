@@ -2,7 +2,7 @@
 //
 // This is a separate program because its malloc replaces that of the C library. Every allocation of
 // C and C++, in every thread, ends in one of the functions below (operator new calls malloc).
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/optim.h>
@@ -81,7 +81,7 @@ struct Training {
 };
 
 std::vector<Tensor> batch(std::int64_t size) {
-  return {rand({size, 1, 28, 28}).eval(), randint(0, 10, {size}).eval()};
+  return {rand({size, 1, 28, 28}).compute(), randint(0, 10, {size}).compute()};
 }
 
 void settled_step_allocates_nothing(const std::string& model, const std::string& rule) {

@@ -219,8 +219,8 @@ std::string training_step() {
   manual_seed(5);
   nn::Sequential net(nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 4));
   optim::Adam adam(net, {.lr = 0.01});
-  const Tensor x = rand({6, 8}, DType::Float32, &generator).eval();
-  const Tensor y = randint(0, 4, {6}, DType::Int64, &generator).eval();
+  const Tensor x = rand({6, 8}, DType::Float32, generator).compute();
+  const Tensor y = randint(0, 4, {6}, DType::Int64, generator).compute();
   CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
     const Tensor loss = cross_entropy(net(in[0]), in[1]);
     std::vector<Tensor> out = adam.updates(grad(loss, adam.parameters()));

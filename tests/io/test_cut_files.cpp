@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
 #include <tenon/weights.h>
@@ -103,7 +103,8 @@ TEST_CASE("cut files: handlers that a program sets before and after the library'
 
 TEST_CASE("cut files: weights of every format") {
   const TestFolder folder;
-  const io::TensorMap tensors{{"a", full({1000}, 1.5).eval()}, {"b", full({1 << 20}, 2.5).eval()}};
+  const io::TensorMap tensors{{"a", full({1000}, 1.5).compute()},
+                              {"b", full({1 << 20}, 2.5).compute()}};
   for (const char* name : {"w.safetensors", "w.pt", "w.npz"}) {
     const std::string path = folder / name;
     for (const off_t left : {off_t{0}, off_t{4096}, off_t{2'000'000}}) {
@@ -129,7 +130,7 @@ TEST_CASE("cut files: weights of every format") {
 TEST_CASE("cut files: a file that is truncated while it is copied") {
   const TestFolder folder;
   const std::string path = folder / "w.safetensors";
-  const io::TensorMap tensors{{"a", full({1 << 22}, 1.5).eval()}};
+  const io::TensorMap tensors{{"a", full({1 << 22}, 1.5).compute()}};
   for (int k = 0; k < 10; ++k) {
     io::save_weights(path, tensors);
     const io::WeightFile file(path);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/layers.h>
 #include <tenon/transformer.h>
@@ -50,16 +50,15 @@ TEST_CASE("pooling: max_unpool refuses shapes and indices that do not fit") {
   const ValuesAndIndices y = max_pool2d_with_indices(randn({2, 3, 6, 8}));
   const Pool2dOptions o;
   CHECK(max_unpool2d(y.values, y.indices).shape() == Shape{2, 3, 6, 8});
-  using Two = std::pair<std::int64_t, std::int64_t>;
-  CHECK(max_unpool2d(y.values, y.indices, o, Two{7, 9}).shape() == Shape{2, 3, 7, 9});
-  CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Two{8, 8}),
+  CHECK(max_unpool2d(y.values, y.indices, o, Pair{7, 9}).shape() == Shape{2, 3, 7, 9});
+  CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Pair{8, 8}),
                        doctest::Contains("must be between 4 and 8"), ValueError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices[0]), ShapeError);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.padding = {kHuge, kHuge}}), ShapeError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.kernel = {kHuge, 2}}), ShapeError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.stride = {kHuge / 2, 2}}), ShapeError);
-  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).eval(), ValueError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).compute(), ValueError);
   CHECK(max_unpool2d(zeros({0, 3, 2, 2}), zeros({0, 3, 2, 2}, DType::Int64)).shape() ==
         Shape{0, 3, 4, 4});
   CHECK_THROWS_AS(lp_pool2d(randn({1, 1, 4, 4}), 0), ValueError);
@@ -84,20 +83,21 @@ TEST_CASE("embedding: padding begins as zeros, a table may be given, indices out
   const nn::Embedding drawn(5, 3, {.padding_index = -2});
   CHECK(sum(abs(drawn.weight()[3])).item() == 0);
   CHECK(sum(abs(drawn.weight()[2])).item() > 0);
-  const Tensor table = randn({5, 3}).eval();
-  const nn::Embedding given(5, 3, {.weight = table});
+  const Tensor table = randn({5, 3}).compute();
+  const nn::Embedding given(5, 3, {}, {.weight = table});
   CHECK(equal(given.weight(), table));
-  CHECK_THROWS_AS(nn::Embedding(4, 3, {.weight = table}), ShapeError);
+  CHECK_THROWS_AS(nn::Embedding(4, 3, {}, {.weight = table}), ShapeError);
   CHECK_THROWS_AS(nn::Embedding(4, 3, {.padding_index = 4}), ValueError);
   CHECK(nn::Embedding(4, 3, {.padding_index = 1, .max_norm = 2}).describe() ==
         "Embedding(4, 3, padding_index=1, max_norm=2)");
   const Tensor index = Tensor::from<std::int64_t>({0, 9}, {2});
-  CHECK_THROWS_AS(given(index).eval(), ValueError);
+  CHECK_THROWS_AS(given(index).compute(), ValueError);
   CHECK_THROWS_AS(embedding_bag(index, table), ShapeError);
   const Tensor two = zeros({1, 2}, DType::Int64);
-  CHECK_THROWS_AS(embedding_bag(two, table, {.per_sample_weights = zeros({1, 2})}), ValueError);
+  CHECK_THROWS_AS(embedding_bag(two, table, {}, {}, zeros({1, 2})), ValueError);
   for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max})
-    CHECK(equal(embedding_bag(zeros({2, 0}, DType::Int64), table, {.mode = mode}), zeros({2, 3})));
+    CHECK(equal(embedding_bag(zeros({2, 0}, DType::Int64), table, {}, {.mode = mode}),
+                zeros({2, 3})));
 }
 
 TEST_CASE("embedding: a padding index is a number, an optional one, or options in braces") {
@@ -118,10 +118,8 @@ TEST_CASE("embedding: a padding index is a number, an optional one, or options i
 TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with 0") {
   const Tensor table = reshape(arange(1, 6, 1, DType::Float32), {5, 1}), index = arange(0, 5);
   const auto bags = [&](BagMode mode, const std::vector<std::int64_t>& offsets, bool last) {
-    return embedding_bag(index, table,
-                         {.mode = mode,
-                          .offsets = Tensor::from(offsets, Shape{std::ssize(offsets)}),
-                          .include_last_offset = last});
+    return embedding_bag(index, table, Tensor::from(offsets, Shape{std::ssize(offsets)}),
+                         {.mode = mode, .include_last_offset = last});
   };
   const auto values = [&](BagMode mode, const std::vector<std::int64_t>& offsets, bool last) {
     return bags(mode, offsets, last).to_vector<float>();
@@ -135,16 +133,15 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   CHECK(values(BagMode::Mean, {0, 2, 2, 4}, true) == Values{1.5, 0, 3.5});
   CHECK(values(BagMode::Max, {0, 2, 2, 4}, true) == Values{2, 0, 4});
   for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max}) {
-    CHECK_THROWS_AS(bags(mode, {1, 3}, false).eval(), ValueError);
-    CHECK_THROWS_AS(bags(mode, {0, 7}, false).eval(), ValueError);
+    CHECK_THROWS_AS(bags(mode, {1, 3}, false).compute(), ValueError);
+    CHECK_THROWS_AS(bags(mode, {0, 7}, false).compute(), ValueError);
     CHECK(bags(mode, {}, false).shape() == Shape{0, 1});
-    CHECK_THROWS_AS(embedding_bag(zeros({0}, DType::Int64), table,
-                                  {.mode = mode, .offsets = full({1}, 5, DType::Int64)})
-                        .eval(),
-                    ValueError);
-    CHECK(equal(embedding_bag(zeros({0}, DType::Int64), table,
-                              {.mode = mode, .offsets = zeros({2}, DType::Int64)}),
-                zeros({2, 1})));
+    const Tensor none = zeros({0}, DType::Int64);
+    CHECK_THROWS_AS(
+        embedding_bag(none, table, full({1}, 5, DType::Int64), {.mode = mode}).compute(),
+        ValueError);
+    CHECK(
+        equal(embedding_bag(none, table, zeros({2}, DType::Int64), {.mode = mode}), zeros({2, 1})));
   }
 }
 
@@ -153,11 +150,10 @@ TEST_CASE("embedding: offsets that do not increase from 0 to the end are refused
   const auto refuses = [&](const std::vector<std::int64_t>& offsets, const char* message) {
     for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max})
       for (const bool last : {false, true}) {
-        const Tensor bags = embedding_bag(index, table,
-                                          {.mode = mode,
-                                           .offsets = Tensor::from(offsets, {std::ssize(offsets)}),
-                                           .include_last_offset = last});
-        CHECK_THROWS_WITH_AS(bags.eval(), doctest::Contains(message), ValueError);
+        const Tensor bags =
+            embedding_bag(index, table, Tensor::from(offsets, {std::ssize(offsets)}),
+                          {.mode = mode, .include_last_offset = last});
+        CHECK_THROWS_WITH_AS(bags.compute(), doctest::Contains(message), ValueError);
       }
   };
   refuses({0, 3, 1, 5}, "embedding_bag (offsets must not fall): index -2 is out of range");
@@ -171,30 +167,27 @@ TEST_CASE("embedding: offsets that do not increase from 0 to the end are refused
 TEST_CASE("embedding: rows outside all bags do not affect gradients, even NaN") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor table = Tensor::from<float>({1, 2, 3, 4, nan, nan}, {3, 2});
-  const auto learned = [&](const EmbeddingBagOptions& o, const Tensor& index) {
-    const Tensor wanted[] = {table, o.per_sample_weights};
-    return grad(sum(embedding_bag(index, table, o)), wanted);
+  const auto learned = [&](const Tensor& index, const Tensor& offsets, const EmbeddingBagOptions& o,
+                           const Tensor& weights) {
+    const Tensor wanted[] = {table, weights};
+    return grad(sum(embedding_bag(index, table, offsets, o, weights)), wanted);
   };
   using Values = std::vector<float>;
   // After the last bag: a NaN row with a NaN weight.
-  EmbeddingBagOptions o{.mode = BagMode::Sum,
-                        .offsets = Tensor::from<std::int64_t>({0, 2}, {2}),
-                        .include_last_offset = true,
-                        .per_sample_weights = Tensor::from<float>({2, 3, 1, nan}, {4})};
-  std::vector<Tensor> g = learned(o, Tensor::from<std::int64_t>({0, 1, 2, 0}, {4}));
+  std::vector<Tensor> g = learned(Tensor::from<std::int64_t>({0, 1, 2, 0}, {4}),
+                                  Tensor::from<std::int64_t>({0, 2}, {2}),
+                                  {.mode = BagMode::Sum, .include_last_offset = true},
+                                  Tensor::from<float>({2, 3, 1, nan}, {4}));
   CHECK(g[0].to_vector<float>() == Values{2, 2, 3, 3, 0, 0});
   CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 0});
   // The same for the padding index, in bags of equal length and with offsets.
-  o = {.padding_index = 2,
-       .mode = BagMode::Sum,
-       .per_sample_weights = Tensor::from<float>({2, 3, nan, 5}, {2, 2})};
+  const EmbeddingBagOptions o{.padding_index = 2, .mode = BagMode::Sum};
   const Tensor index = Tensor::from<std::int64_t>({0, 1, 2, 1}, {2, 2});
-  g = learned(o, index);
+  const Tensor weights = Tensor::from<float>({2, 3, nan, 5}, {2, 2});
+  g = learned(index, {}, o, weights);
   CHECK(g[0].to_vector<float>() == Values{2, 2, 8, 8, 0, 0});
   CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 7});
-  o.offsets = Tensor::from<std::int64_t>({0, 2}, {2});
-  o.per_sample_weights = o.per_sample_weights.reshape({4});
-  g = learned(o, index.reshape({4}));
+  g = learned(index.reshape({4}), Tensor::from<std::int64_t>({0, 2}, {2}), o, weights.reshape({4}));
   CHECK(g[0].to_vector<float>() == Values{2, 2, 8, 8, 0, 0});
   CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 7});
 }
@@ -203,7 +196,7 @@ TEST_CASE("embedding: the maximum of a padded bag is one of its own rows, even -
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor table = Tensor::from<float>({5, 5, -inf, 1, -inf, 2}, {3, 2});
   const Tensor index = Tensor::from<std::int64_t>({0, 1, 2, 0, 0, 0}, {2, 3});
-  const Tensor bags = embedding_bag(index, table, {.padding_index = 0, .mode = BagMode::Max});
+  const Tensor bags = embedding_bag(index, table, {}, {.padding_index = 0, .mode = BagMode::Max});
   const Tensor learned = grad(sum(bags), table);
   CHECK(bags.to_vector<float>() == std::vector<float>{-inf, 2, 0, 0});
   CHECK(learned.to_vector<float>() == std::vector<float>{0, 0, 1, 0, 0, 1});
@@ -214,8 +207,8 @@ TEST_CASE("embedding: maxima of 10,000 bags with 100,000 indices, and their grad
   // Row k is k % 7: a bag's maximum occurs several times, and the first one gets the gradient.
   const Tensor table =
       cast(reshape(remainder(arange(0, kPlaces), 7), {kPlaces, 1}), DType::Float32);
-  const Tensor out = embedding_bag(arange(0, kPlaces), table,
-                                   {.mode = BagMode::Max, .offsets = arange(0, kPlaces, kEach)});
+  const Tensor out =
+      embedding_bag(arange(0, kPlaces), table, arange(0, kPlaces, kEach), {.mode = BagMode::Max});
   const Tensor gradient = grad(sum(out), table);
   const std::vector<float> found = out.to_vector<float>(), learned = gradient.to_vector<float>();
   std::int64_t wrong = 0;
@@ -239,8 +232,8 @@ TEST_CASE("layers: instance norm and channel dropout state the shapes that they 
   CHECK(nn::InstanceNorm2d(4, {.track_running_stats = true}).describe() ==
         "InstanceNorm2d(4, track_running_stats=true)");
   manual_seed(5);
-  const nn::Dropout2d drop(0.5);
-  const Tensor y = drop(ones({4, 8, 3, 3})).eval();
+  nn::Dropout2d drop(0.5);
+  const Tensor y = drop(ones({4, 8, 3, 3})).compute();
   CHECK(equal(amax(y, {2, 3}), amin(y, {2, 3})));  // whole channels are dropped
   CHECK(any(y == 0).item() == 1);
   CHECK(any(y == 2).item() == 1);
@@ -259,7 +252,7 @@ TEST_CASE("layers: instance norm and channel dropout state the shapes that they 
 }
 
 TEST_CASE("losses: loss objects have the options of the functions") {
-  const Tensor logits = randn({4, 3}).eval(),
+  const Tensor logits = randn({4, 3}).compute(),
                target = Tensor::from<std::int64_t>({0, 2, -1, 1}, {4});
   const Tensor weight = Tensor::from<float>({1, 2, 3}, {3});
   const nn::CrossEntropyLoss loss{
@@ -280,7 +273,7 @@ TEST_CASE("losses: loss objects have the options of the functions") {
 TEST_CASE("attention: keys added by options are visible to every query, with any mask") {
   const nn::MultiheadAttention net(8, 4,
                                    {.kv_heads = 2, .add_bias_kv = true, .add_zero_attn = true});
-  const Tensor x = randn({5, 2, 8}).eval();
+  const Tensor x = randn({5, 2, 8}).compute();
   const auto [y, weights] = net(x, x, x, nn::AttentionMask{.causal = true}, nn::HeadWeights::Each);
   CHECK(weights.shape() == Shape{2, 4, 5, 7});
   CHECK(amax(abs(sum(weights, {-1}) - 1)).item() < 1e-5);

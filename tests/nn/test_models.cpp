@@ -202,7 +202,7 @@ TEST_CASE("models: BERT has Hugging Face's parameter counts, and ignores padding
   CHECK(models::info("bert_spans").parameters == 108'891'648 + 2 * 769);
   CHECK(models::info("bert_large").parameters == 335'174'458);
   const std::string sizes = ":layers=1,heads=2,width=8,context=6,vocabulary=9";
-  const nn::AnyModule net = models::create("bert_classifier" + sizes, {.classes = 3});
+  nn::AnyModule net = models::create("bert_classifier" + sizes, {.classes = 3});
   net.eval();
   const auto scores = [&](const std::vector<std::int64_t>& tokens, const Shape& shape) {
     return net(Tensor::from(tokens, shape)).to_vector<float>();
@@ -224,8 +224,7 @@ TEST_CASE("models: BERT has Hugging Face's parameter counts, and ignores padding
 }
 
 TEST_CASE("models: GPT-2 has Hugging Face's names") {
-  const nn::AnyModule net =
-      models::create("gpt2:layers=1,heads=2,width=8,context=4", {.classes = 11});
+  nn::AnyModule net = models::create("gpt2:layers=1,heads=2,width=8,context=4", {.classes = 11});
   std::string names;
   for (const nn::NamedTensor& p : net.named_parameters())
     names += p.name + " " + p.tensor.shape().str() + "\n";

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/layers.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -109,10 +109,28 @@ TEST_CASE("nn: null pointers, empty functions and cycles are refused") {
 
 TEST_CASE("nn: a copy is a handle to the same layer") {
   const nn::Linear layer(3, 2);
-  const nn::Linear same = layer;
+  nn::Linear same = layer;
   set_value(layer.weight(), full({2, 3}, 0.5));
   CHECK(same.weight().to_vector<float>() == std::vector<float>(6, 0.5f));
   same.eval();
+  CHECK_FALSE(layer.is_training());
+}
+
+template <class M>
+constexpr bool changes_a_constant_module() {
+  return requires(const M& m, const StateDict& state) { m.train(); }
+  || requires(const M& m) { m.eval(); }
+  || requires(const M& m) { m.freeze(); }
+  || requires(const M& m) { m.unfreeze(); }
+  || requires(const M& m) { m.set_precision(Precision::Bf16); }
+  || requires(const M& m, const StateDict& state) { m.load_state_dict(state); };
+}
+TEST_CASE("nn: a constant module keeps its mode, its weights and what is frozen") {
+  static_assert(!changes_a_constant_module<nn::Linear>());
+  static_assert(!changes_a_constant_module<nn::AnyModule>());
+  const nn::Linear layer(3, 2);
+  nn::Linear same = layer;  // another handle to the layer may change it
+  same.train(false);
   CHECK_FALSE(layer.is_training());
 }
 
@@ -134,7 +152,7 @@ TEST_CASE("nn: tied weights count once") {
 }
 
 TEST_CASE("nn: modes and freezing apply to all descendants") {
-  const auto net = nn::Sequential(nn::Linear(4, 4), nn::Dropout(0.5), nn::Linear(4, 2));
+  auto net = nn::Sequential(nn::Linear(4, 4), nn::Dropout(0.5), nn::Linear(4, 2));
   net.eval();
   CHECK_FALSE(net[1].is_training());
   const Tensor x = rand({8, 4});
@@ -153,7 +171,7 @@ TEST_CASE("nn: modes and freezing apply to all descendants") {
 TEST_CASE(
     "nn: load_state_dict names missing, unexpected and misshapen tensors, and then writes "
     "nothing") {
-  const auto net = nn::Sequential(nn::Linear(3, 2));
+  auto net = nn::Sequential(nn::Linear(3, 2));
   const std::vector<float> before = net.parameters()[0].to_vector<float>();
   StateDict good{{"0.weight", full({2, 3}, 1)}, {"0.bias", full({2}, 2, DType::Float64)}};
   StateDict misspelt = good;
@@ -253,7 +271,7 @@ TEST_CASE("nn: layers of a list have the same names in a summary and in files") 
 }
 
 TEST_CASE("nn: a summary counts parameters and multiply-adds, and has no side effects") {
-  const nn::AnyModule net = models::create("lenet5");
+  nn::AnyModule net = models::create("lenet5");
   net.train();
   const std::uint64_t counter = Generator::current().counter();
   const nn::ModuleSummary s = net.summary({1, 1, 28, 28});
@@ -296,26 +314,26 @@ TEST_CASE("nn: initial values have the standard deviations of their formulas") {
   const Shape shape{64, 32, 3, 3};
   CHECK(nn::init::fans(shape) == std::pair<std::int64_t, std::int64_t>{288, 576});
   const auto torch_default =
-      spread(nn::init::kaiming_uniform(shape, std::sqrt(5.0), nn::init::FanMode::In, &g));
+      spread(nn::init::kaiming_uniform(shape, std::sqrt(5.0), nn::init::FanMode::In, g));
   CHECK(torch_default[2] <= 1 / std::sqrt(288.0));
   CHECK(torch_default[2] > 0.99 / std::sqrt(288.0));
-  CHECK(spread(nn::init::kaiming_normal(shape, 0, nn::init::FanMode::In, &g))[1] ==
+  CHECK(spread(nn::init::kaiming_normal(shape, 0, nn::init::FanMode::In, g))[1] ==
         doctest::Approx(std::sqrt(2.0 / 288)).epsilon(0.02));
-  CHECK(spread(nn::init::xavier_normal(shape, 2, &g))[1] ==
+  CHECK(spread(nn::init::xavier_normal(shape, 2, g))[1] ==
         doctest::Approx(2 * std::sqrt(2.0 / 864)).epsilon(0.02));
-  CHECK(spread(nn::init::xavier_uniform(shape, 1, &g))[1] ==
+  CHECK(spread(nn::init::xavier_uniform(shape, 1, g))[1] ==
         doctest::Approx(std::sqrt(2.0 / 864)).epsilon(0.02));
-  CHECK(spread(nn::init::lecun_normal(shape, &g))[1] ==
+  CHECK(spread(nn::init::lecun_normal(shape, g))[1] ==
         doctest::Approx(std::sqrt(1.0 / 288)).epsilon(0.02));
-  CHECK(std::abs(spread(nn::init::lecun_uniform(shape, &g))[0]) < 1e-3);
+  CHECK(std::abs(spread(nn::init::lecun_uniform(shape, g))[0]) < 1e-3);
   CHECK_THROWS_AS(nn::init::fans({3}), ShapeError);
   CHECK(holds(message_of<ValueError>([] {
                 nn::init::by_name("kaiming_norml", {2, 2});
               }),
               "did you mean 'kaiming_normal'"));
   Generator a(5), b(5);
-  CHECK(nn::Linear(4, 4, {.generator = &a}).weight().to_vector<float>() ==
-        nn::Linear(4, 4, {.generator = &b}).weight().to_vector<float>());
+  CHECK(nn::Linear(4, 4, {.generator = a}).weight().to_vector<float>() ==
+        nn::Linear(4, 4, {.generator = b}).weight().to_vector<float>());
 }
 
 TEST_CASE("models: parameter counts, sizes in the name, suggestions for misspelt names") {

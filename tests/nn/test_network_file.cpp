@@ -29,7 +29,7 @@ std::string names_of(const nn::AnyModule& net) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.eval(), y = b.eval();
+  const Tensor x = a.compute(), y = b.compute();
   return x.shape() == y.shape() && x.dtype() == y.dtype() &&
          std::memcmp(x.data(), y.data(),
                      static_cast<std::size_t>(x.numel()) * item_size(x.dtype())) == 0;
@@ -49,7 +49,7 @@ Tensor examples(const models::Info& info, std::int64_t classes) {
   Shape shape{2};
   for (const std::int64_t size : info.input) shape.push_back(size);
   const std::int64_t tokens = info.vocabulary > 0 && !info.masked ? info.vocabulary : classes;
-  return info.takes_tokens() ? randint(0, tokens, shape).eval() : randn(shape).eval();
+  return info.takes_tokens() ? randint(0, tokens, shape).compute() : randn(shape).compute();
 }
 
 // One SGD step on random samples; returns the loss.
@@ -58,9 +58,9 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
   const Tensor x = examples(info, classes);
   const Tensor scores = net(x);
   const Tensor flat = info.tokens ? flatten(scores, 0, 1) : scores;
-  const Tensor loss = cross_entropy(flat, randint(0, classes, {flat.size(0)}).eval());
+  const Tensor loss = cross_entropy(flat, randint(0, classes, {flat.size(0)}).compute());
   optim::Sgd sgd(net, {.lr = 0.05, .momentum = 0.9});
-  return sgd.step(loss);
+  return sgd.step(loss).item();
 }
 
 // Small networks of every kind, so that the test is fast.
@@ -108,9 +108,9 @@ TEST_CASE("network file: a built-in network and its file have the same bits") {
                                                                       : 7;
     const models::NetworkFile file{"f.toml", models::toml(name, {.classes = classes})};
     manual_seed(1);
-    const nn::AnyModule page = models::create(name, {.classes = classes});
+    nn::AnyModule page = models::create(name, {.classes = classes});
     manual_seed(1);
-    const nn::AnyModule read = models::create(file);
+    nn::AnyModule read = models::create(file);
     CHECK(names_of(read) == names_of(page));
     CHECK(read.trainable_parameters().size() == page.trainable_parameters().size());
     check_same_state(page, read);
@@ -159,7 +159,7 @@ TEST_CASE("network file: a chosen head and activation are written to the file") 
   }
   const nn::AnyModule net = models::create(
       models::NetworkFile{"f.toml", models::toml("mlp:4-3-2", {.activation = "tanh"})});
-  const Tensor x = randn({2, 4}).eval();
+  const Tensor x = randn({2, 4}).compute();
   const auto w = net.parameters();
   CHECK(same_bits(net(x), linear(tanh(linear(x, w[0], w[1])), w[2], w[3])));
 }
@@ -247,7 +247,7 @@ TEST_CASE("network file: the layer \"activation\" applies the file's activation"
                                              "input = [4]\nclasses = 4\nlayers = [\n"
                                              "\"activation\" ]\n"};
   };
-  const Tensor x = randn({3, 4}).eval();
+  const Tensor x = randn({3, 4}).compute();
   CHECK(same_bits(models::create(with("activation = \"tanh\"\n"))(x), tanh(x)));
   CHECK(same_bits(models::create(with("activation = \"gelu_tanh\"\n"))(x), gelu(x, true)));
   CHECK(
@@ -308,7 +308,7 @@ layers = [
   { branches = [ [ { scale = 2 } ], [ "identity" ] ], join = "add" },
   { branches = [ [ { scale = 2 } ], [ "identity" ] ], join = "multiply" },
 ])t"});
-  const Tensor x = randn({2, 6}).eval(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
+  const Tensor x = randn({2, 6}).compute(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
   CHECK(allclose(net(x), w * 2 * w));
   CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // flattened, as for perceptrons
 }
@@ -320,7 +320,7 @@ TEST_CASE("network file: linear acts on the last axis, also of [N, H, W, C]") {
                           "layers = [ { linear = 4 }, \"flatten\", { linear = \"classes\" } ]\n"});
   CHECK(names_of(net) == "0.weight [4, 3]\n0.bias [4]\n2.weight [2, 256]\n2.bias [2]\n");
   const StateDict state = net.state_dict();
-  const Tensor x = randn({5, 8, 8, 3}).eval();
+  const Tensor x = randn({5, 8, 8, 3}).compute();
   const Tensor hidden = matmul(x, transpose(state.at("0.weight"), 0, 1)) + state.at("0.bias");
   CHECK(allclose(net(x), matmul(flatten(hidden, 1), transpose(state.at("2.weight"), 0, 1)) +
                              state.at("2.bias")));
@@ -336,7 +336,7 @@ TEST_CASE("network file: every kind of layer") {
     Shape shape{3};
     for (const std::int64_t size : info.input) shape.push_back(size);
     const nn::AnyModule net = models::create(file);
-    const Tensor y = net(tokens ? zeros(shape, DType::Int64) : randn(shape)).eval();
+    const Tensor y = net(tokens ? zeros(shape, DType::Int64) : randn(shape)).compute();
     CHECK(y.shape()[0] == 3);
     CHECK(y.size(-1) == 5);
     CHECK(net.parameter_count() == info.parameters);
@@ -390,7 +390,7 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
       1 / std::sqrt(3.0 * 2 * 3);  // PyTorch's bound: its fan-in uses the second axis
   for (const Tensor& t : p) CHECK(amax(abs(t)).item() <= limit);
   CHECK(amax(abs(p[0])).item() > 0.8 * limit);
-  const Tensor x = randn({2, 4, 5, 6}).eval();
+  const Tensor x = randn({2, 4, 5, 6}).compute();
   CHECK(same_bits(
       net(x), mean(conv_transpose2d(x, p[0], p[1], {{2, 1}, {1, 1}, {1, 0}, {1, 1}, 2}), {2, 3})));
 }
@@ -562,7 +562,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
 
 TEST_CASE("network file: a wrong file, and reading a file's facts, draw no initial values") {
   manual_seed(4);
-  const Tensor first = rand({3}).eval();
+  const Tensor first = rand({3}).compute();
   manual_seed(4);
   const models::NetworkFile wrong =
       file_of("{ conv2d = 4, kernel = 3 }, { conv2d = 4, kernel = 7 }");
@@ -575,14 +575,14 @@ TEST_CASE("network file: a wrong file, and reading a file's facts, draw no initi
 void check_goes_on(const std::string& text, std::int64_t context, bool by_place) {
   CAPTURE(text);
   manual_seed(6);
-  const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", text});
+  nn::AnyModule net = models::create(models::NetworkFile{"x.toml", text});
   net.eval();
   const auto* decoder = net.as<models::Decoder>();
   REQUIRE(decoder != nullptr);
   CHECK(decoder->context() == context);
   const Tensor tokens =
       Tensor::from(std::vector<std::int64_t>{3, 1, 4, 1, 5, 2, 6, 0, 8, 7}, {2, 5});
-  const Tensor all = net(tokens).eval();
+  const Tensor all = net(tokens).compute();
   std::vector<Tensor> state = decoder->initial_state(2);
   CHECK((state.size() == 1 && state[0].dtype() == DType::Int64) == !by_place);
   for (std::int64_t place = 0; place < 5; ++place) {
@@ -622,9 +622,9 @@ TEST_CASE("network file: a language model decodes token by token") {
 TEST_CASE("network file: a translator decodes position by position like the built-in network") {
   const char* name = "transformer:layers=2,heads=2,width=8,hidden=12";
   manual_seed(1);
-  const nn::AnyModule page = models::create(name, {.classes = 9});
+  nn::AnyModule page = models::create(name, {.classes = 9});
   manual_seed(1);
-  const nn::AnyModule read =
+  nn::AnyModule read =
       models::create(models::NetworkFile{"f.toml", models::toml(name, {.classes = 9})});
   page.eval();
   read.eval();

@@ -75,7 +75,7 @@ const Case kCases[] = {{"lenet5"},
 
 void add_tensors(Digester& digester, const std::vector<nn::NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    const Tensor value = tensor.eval();
+    const Tensor value = tensor.compute();
     digester.add(name);
     digester.add(cat(value.shape(), " ", value.dtype()));
     digester.add(

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -20,13 +20,13 @@ struct InPrecision {
   ~InPrecision() { set_precision(Precision::Fp32); }
 };
 
-std::vector<float> values(const Tensor& t) { return t.eval().to_vector<float>(); }
+std::vector<float> values(const Tensor& t) { return t.compute().to_vector<float>(); }
 
 struct Data {
   Tensor x, w;
   Data() {
     manual_seed(7);
-    x = randn({9, 33}).eval();
+    x = randn({9, 33}).compute();
     w = variable(randn({17, 33}));
   }
   Tensor product() const { return linear(x, w); }
@@ -61,7 +61,7 @@ TEST_CASE("precision: a scope overrides the process's, for products and their gr
 
 TEST_CASE("precision: convolutions, and products of other dtypes") {
   manual_seed(8);
-  const Tensor image = randn({2, 3, 9, 9}).eval(), filter = randn({4, 3, 3, 3}).eval();
+  const Tensor image = randn({2, 3, 9, 9}).compute(), filter = randn({4, 3, 3, 3}).compute();
   const std::vector<float> exact = values(conv2d(image, filter));
   const InPrecision bf16(Precision::Bf16);
   const std::vector<float> rounded = values(conv2d(image, filter));
@@ -75,9 +75,9 @@ TEST_CASE("precision: convolutions, and products of other dtypes") {
 
 TEST_CASE("precision: a layer may have its own; the innermost one applies") {
   manual_seed(9);
-  const nn::AnyModule net =
+  nn::AnyModule net =
       nn::Sequential(nn::Linear(20, 30), nn::Sequential(nn::Linear(30, 30), nn::Linear(30, 5)));
-  const Tensor x = randn({8, 20}).eval();
+  const Tensor x = randn({8, 20}).compute();
   const std::vector<float> exact = values(net(x));
   const InPrecision bf16(Precision::Bf16);
   const std::vector<float> rounded = values(net(x));

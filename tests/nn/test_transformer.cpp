@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/optim.h>
@@ -29,7 +29,7 @@ TEST_CASE("attention: decoding with a cache equals the whole sequence with a cau
   for (const bool first : {false, true}) {
     const nn::MultiheadAttention net(8, 4, {.batch_first = first, .kv_heads = 2});
     const int along = first ? 1 : 0;
-    const Tensor x = randn(first ? Shape{2, 5, 8} : Shape{5, 2, 8}).eval();
+    const Tensor x = randn(first ? Shape{2, 5, 8} : Shape{5, 2, 8}).compute();
     const Tensor whole = net(x, x, x, nn::AttentionMask{.causal = true});
     nn::KeyValueCache cache = net.empty_cache(2, 7);  // more positions than are used
     CHECK(cache.keys.shape() == Shape{2, 2, 7, 2});
@@ -50,7 +50,7 @@ TEST_CASE("attention: query, key and value of one x use one product and equal th
   for (const std::int64_t kv_heads : {4, 2}) {
     CAPTURE(kv_heads);
     const nn::MultiheadAttention net(8, 4, {.kv_heads = kv_heads});
-    const Tensor x = randn({5, 3, 8}).eval(), y = randn({7, 3, 8}).eval();
+    const Tensor x = randn({5, 3, 8}).compute(), y = randn({7, 3, 8}).compute();
     const auto copy = [](const Tensor& t) { return Tensor::from(t.to_vector<float>(), t.shape()); };
     const auto results = [&](const Tensor& query, const Tensor& key, const Tensor& value) {
       std::vector<Tensor> in{query};
@@ -76,9 +76,9 @@ TEST_CASE("attention: query, key and value of one x use one product and equal th
 
 TEST_CASE("transformer: a decoder gives the same output position by position") {
   manual_seed(2);
-  const nn::Transformer net(8, 2, 1, 2, {.dim_feedforward = 16, .dropout = 0.3});
+  nn::Transformer net(8, 2, 1, 2, {.dim_feedforward = 16, .dropout = 0.3});
   net.eval();
-  const Tensor src = randn({4, 3, 8}).eval(), tgt = randn({5, 3, 8}).eval();
+  const Tensor src = randn({4, 3, 8}).compute(), tgt = randn({5, 3, 8}).compute();
   const Tensor whole = net(src, tgt, nn::AttentionMask{}, nn::AttentionMask{.causal = true});
   std::vector<nn::DecoderCache> caches = net.decoder().start(net.encoder()(src), 5);
   std::vector<Tensor> rows;
@@ -110,18 +110,18 @@ TEST_CASE("transformer: defaults, parameter names and counts are PyTorch's") {
 
 TEST_CASE("transformer: a layer learns, and dropout is active in training only") {
   manual_seed(3);
-  const nn::TransformerEncoder net(1, 8, 2, {.dim_feedforward = 16, .dropout = 0.1}, true);
-  const Tensor x = randn({4, 16, 8}).eval(), y = flip(x, {0}).eval();
+  nn::TransformerEncoder net(1, 8, 2, {.dim_feedforward = 16, .dropout = 0.1}, true);
+  const Tensor x = randn({4, 16, 8}).compute(), y = flip(x, {0}).compute();
   const auto first = net(x).to_vector<float>();
   CHECK(first != net(x).to_vector<float>());
   net.eval();
   CHECK(net(x).to_vector<float>() == net(x).to_vector<float>());
   net.train();
   optim::Adam adam(net, {.lr = 0.01});
-  const double before = adam.step(mse_loss(net(x), y));
-  double loss = 0;
+  const double before = adam.step(mse_loss(net(x), y)).item();
+  Tensor loss;
   for (int k = 0; k < 60; ++k) loss = adam.step(mse_loss(net(x), y));
-  CHECK(loss < 0.8 * before);
+  CHECK(loss.item() < 0.8 * before);
 }
 
 TEST_CASE("attention: wrong shapes and options are refused by name") {
@@ -140,10 +140,10 @@ TEST_CASE("attention: wrong shapes and options are refused by name") {
 
 TEST_CASE("attention: a position outside the cache, and an invalid cache, are refused by name") {
   const nn::MultiheadAttention net(8, 4, {.batch_first = true, .kv_heads = 2});
-  const Tensor x = randn({3, 1, 8}).eval();
+  const Tensor x = randn({3, 1, 8}).compute();
   const nn::KeyValueCache cache = net.empty_cache(3, 5);
   const Scope scope("decoder.self_attn");
-  const auto at = [&](const Tensor& place) { return net(x, cache, place).output.eval(); };
+  const auto at = [&](const Tensor& place) { return net(x, cache, place).output.compute(); };
   const auto index = [](std::int64_t place) {
     return Tensor::from(std::vector<std::int64_t>{place}, {});
   };
@@ -152,7 +152,7 @@ TEST_CASE("attention: a position outside the cache, and an invalid cache, are re
                              std::to_string(place) + " is outside a cache of 5";
     CHECK_THROWS_WITH_AS(at(index(place)), doctest::Contains(text.c_str()), ValueError);
     CHECK_THROWS_AS(at(scalar(place, DType::Int64)), ValueError);
-    CHECK_THROWS_AS(at(cast(index(place), DType::Int32).eval()), ValueError);
+    CHECK_THROWS_AS(at(cast(index(place), DType::Int32).compute()), ValueError);
   }
   CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the position is float32"), DTypeError);
   CHECK_THROWS_AS(at(zeros({}, DType::Bool)), DTypeError);
@@ -165,13 +165,13 @@ TEST_CASE("attention: a position outside the cache, and an invalid cache, are re
 
   const auto with = [&](const Tensor& keys, const Tensor& values) {
     const nn::KeyValueCache given{keys, values};
-    (void)net(x, given, index(0)).output.eval();
+    (void)net(x, given, index(0)).output.compute();
   };
   const auto refuses_shape = [&](const Tensor& keys, const Tensor& values) {
     CHECK_THROWS_WITH_AS(with(keys, values),
                          doctest::Contains("takes a cache of keys and values [3, 2, positions, 2]"),
                          ShapeError);
-    CHECK_THROWS_AS(net(x, nn::KeyValueCache{keys, values}).eval(), ShapeError);
+    CHECK_THROWS_AS(net(x, nn::KeyValueCache{keys, values}).compute(), ShapeError);
   };
   const Tensor keys = cache.keys;
   for (const Shape& shape : {Shape{2, 2, 5, 2}, Shape{1, 2, 5, 2}, Shape{3, 4, 5, 2},
@@ -196,7 +196,7 @@ TEST_CASE("attention: a query, key or value that was never assigned is named") {
 }
 
 TEST_CASE("attention: without keys the result is zero, as in PyTorch") {
-  const Tensor q = randn({2, 3, 4}).eval(), keys = zeros({2, 0, 4}), values = zeros({2, 0, 5});
+  const Tensor q = randn({2, 3, 4}).compute(), keys = zeros({2, 0, 4}), values = zeros({2, 0, 5});
   CHECK(equal(scaled_dot_product_attention(q, keys, values), zeros({2, 3, 5})));
   CHECK(equal(grad(sum(scaled_dot_product_attention(q, keys, values)), q), zeros({2, 3, 4})));
 }
@@ -210,7 +210,7 @@ TEST_CASE("positions: sinusoids are the paper's; rotary products depend on dista
   CHECK(nn::sinusoid_positions(2, 3).shape() == Shape{2, 3});
   CHECK_THROWS_AS(nn::sinusoid_positions(0, 4), ValueError);
 
-  const Tensor q = randn({1, 6}).eval(), k = randn({1, 6}).eval();
+  const Tensor q = randn({1, 6}).compute(), k = randn({1, 6}).compute();
   const auto product = [&](std::int64_t a, std::int64_t b) {
     const Tensor at_a = Tensor::from<std::int64_t>({a}, {1});
     const Tensor at_b = Tensor::from<std::int64_t>({b}, {1});

@@ -1,7 +1,7 @@
 // Training steps of deep networks as graphs with small tensors, for tests of planning time.
 #pragma once
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -26,7 +26,7 @@ inline Tensor weight(const Shape& shape, std::vector<Tensor>& weights) {
 /// Layers of `width`; each is a product, a bias and an activation.
 inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::int64_t batch = 8) {
   std::vector<Tensor> weights;
-  Tensor h = full({batch, width}, 0.5).eval();
+  Tensor h = full({batch, width}, 0.5).compute();
   for (int k = 0; k < layers; ++k) {
     const Tensor w = weight({width, width}, weights), b = weight({width}, weights);
     h = tanh(linear(h, w, b));
@@ -38,7 +38,7 @@ inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::in
 inline std::vector<Tensor> linear_chain(int layers, std::int64_t width = 4,
                                         std::int64_t batch = 2) {
   std::vector<Tensor> weights;
-  Tensor h = full({batch, width}, 0.5).eval();
+  Tensor h = full({batch, width}, 0.5).compute();
   for (int k = 0; k < layers; ++k) {
     const Tensor w = weight({width, width}, weights), b = weight({width}, weights);
     h = linear(h, w, b);
@@ -63,7 +63,7 @@ inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8,
     return batch_norm(conv2d(x, weight({out, in, side, side}, weights), Tensor(), options), out,
                       weights);
   };
-  Tensor h = relu(conv(full({batch, 3, 8, 8}, 0.5).eval(), 3, 4 * channels, 3));
+  Tensor h = relu(conv(full({batch, 3, 8, 8}, 0.5).compute(), 3, 4 * channels, 3));
   for (int k = 0; k < blocks; ++k) {
     Tensor y = relu(conv(h, 4 * channels, channels, 1));
     y = relu(conv(y, channels, channels, 3));
@@ -76,10 +76,10 @@ inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8,
 /// A recurrent network: this many unrolled steps of an LSTM.
 inline std::vector<Tensor> unrolled_lstm(int steps, std::int64_t width = 8) {
   std::vector<Tensor> weights;
-  const Tensor x = full({steps, 4, width}, 0.5).eval();
+  const Tensor x = full({steps, 4, width}, 0.5).compute();
   const Tensor w = weight({4 * width, width}, weights), u = weight({4 * width, width}, weights);
   const Tensor b = weight({4 * width}, weights);
-  Tensor h = full({4, width}, 0.1).eval(), c = h;
+  Tensor h = full({4, width}, 0.1).compute(), c = h;
   for (int t = 0; t < steps; ++t) {
     const Tensor gates = linear(reshape(slice(x, 0, t, t + 1), {4, width}), w, b) + linear(h, u);
     const auto gate = [&](int k) { return slice(gates, 1, k * width, (k + 1) * width); };

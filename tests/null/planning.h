@@ -23,7 +23,7 @@ inline Tensor leaf(const Shape& shape, DType dtype = DType::Float32) {
   return cast(
              Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), 0.5f), shape),
              dtype)
-      .eval();
+      .compute();
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -29,7 +29,7 @@ void expect_named(const std::vector<Mistake>& mistakes) {
     CAPTURE(mistake.op);
     std::string message = "nothing was refused";
     try {
-      (void)mistake.call().eval();
+      (void)mistake.call().compute();
     } catch (const Error& error) {
       message = error.what();
     }
@@ -195,7 +195,7 @@ TEST_CASE("called: indices out of range, when they are read") {
   CHECK_THROWS_WITH_AS(x[gather(x, 0, out).select(1, 0) > 0], doctest::Contains("gather: index 7"),
                        ValueError);
   const Scope scope("words");
-  CHECK_THROWS_WITH_AS(embedding(far, x).eval(), doctest::Contains("embedding (words): index 9"),
+  CHECK_THROWS_WITH_AS(embedding(far, x).compute(), doctest::Contains("embedding (words): index 9"),
                        ValueError);
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("called: which of several tensors has no value") {
        [&] {
          return grad(sum(x), std::vector<Tensor>{x, none})[0];
        }},
-      {"eval: the tensor has no value", [&] { return none.eval(); }},
+      {"compute: the tensor has no value", [&] { return none.compute(); }},
       {"item: the tensor has no value", [&] { return x * none.item(); }},
       {"str: the tensor has no value", [&] { return x * static_cast<double>(none.str().size()); }},
   };

@@ -321,13 +321,13 @@ TEST_CASE("infer: a traced function draws from its own leaf") {
   Generator generator(7);
   {
     const RandomTraceGuard guard(&trace);
-    CHECK(rand({3}, F32, &generator).node()->input(0) == state.node());
-    CHECK(randn({3}, F32, &generator).node()->attrs.as<RandomAttrs>().offset == 1);
+    CHECK(rand({3}, F32, generator).node()->input(0) == state.node());
+    CHECK(randn({3}, F32, generator).node()->attrs.as<RandomAttrs>().offset == 1);
     CHECK_THROWS_AS(rand({3}),
                     Error);  // the process's own generator: a call could advance only one
   }
   CHECK(trace.draws == 2);
   CHECK(generator.counter() == 0);
-  CHECK(rand({3}, F32, &generator).node()->input(0) != state.node());
+  CHECK(rand({3}, F32, generator).node()->input(0) != state.node());
   CHECK(generator.counter() == 1);
 }

@@ -1,7 +1,7 @@
 // Which regions share a launch, on both backends. Needs no GPU.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>

@@ -1,8 +1,8 @@
 // The table of passes: what prints, documents and switches them off agrees with it.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/loops.h>
 #include <tenon/ops.h>

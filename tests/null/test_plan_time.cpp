@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 
 #include "big_graphs.h"
 #include "graph/body.h"

@@ -2,8 +2,8 @@
 // contributes.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
@@ -129,7 +129,7 @@ TEST_CASE("plans: a plan above the memory limit is refused before it runs, with 
   set_memory_limit(1 << 20);
   std::string message;
   try {
-    big.eval();
+    big.compute();
   } catch (const MemoryError& error) {
     message = error.what();
   }

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 

@@ -5,13 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/recurrent.h>
+#include "graph/node.h"
 
 using namespace tenon;
 
@@ -34,7 +35,7 @@ TEST_CASE("optim: a plain loop reduces the loss") {
         optim::create(name, std::vector<Tensor>{p}, {.lr = name == "levenberg" ? 5e-4 : 0.05});
     const double start = sum(square(p)).item();
     double last = start;
-    for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p)));
+    for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p))).item();
     CHECK(last < start / 2);
     CHECK(optimizer->steps() == 60);
   }
@@ -44,20 +45,20 @@ TEST_CASE("optim: groups have their own learning rate and decay, and keep their 
   const Tensor a = parameter({1}), b = parameter({1}), g = ones({1});
   optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"a", a}}, {}, {}}, {{{"b", b}}, 0.5, 0.1}},
                  {.lr = 0.1});
-  eval(sgd.updates({g, g}));
+  compute(sgd.updates({g, g}));
   CHECK(first(a) == doctest::Approx(0.9));
   CHECK(first(b) == doctest::Approx(1 - 0.5 * 1.1));
   sgd.set_lr(0.2);
   CHECK(sgd.lr() == 0.2);
   CHECK(sgd.base_lr() == 0.1);
-  eval(sgd.updates({g, zeros({1})}));
+  compute(sgd.updates({g, zeros({1})}));
   CHECK(first(a) == doctest::Approx(0.7));
 }
 
 TEST_CASE("optim: a group with its own steps starts like a new optimizer") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
-    const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).eval(); };
+    const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).compute(); };
     const auto rates = [&](double lr) { return optim::OptimizerOptions{.lr = lr}; };
     const Tensor early = parameter({1}), late = parameter({2}), early_alone = parameter({1}),
                  late_alone = parameter({2});
@@ -72,21 +73,21 @@ TEST_CASE("optim: a group with its own steps starts like a new optimizer") {
                       rates(0.1));
     other->set_lr(0.05);
     for (int k = 0; k < 3; ++k) {
-      eval(first_one->updates({gradient(k)}));
-      eval(alone->updates({gradient(k)}));
+      compute(first_one->updates({gradient(k)}));
+      compute(alone->updates({gradient(k)}));
     }
     both->load_state_dict(first_one->state_dict());  // that state has no entries of "late"
     CHECK(both->steps() == 3);
     for (int k = 3; k < 7; ++k) {
-      eval(both->updates({gradient(k), gradient(k)}));
-      eval(alone->updates({gradient(k)}));
-      eval(other->updates({gradient(k)}));
+      compute(both->updates({gradient(k), gradient(k)}));
+      compute(alone->updates({gradient(k)}));
+      compute(other->updates({gradient(k)}));
       CHECK(first(early) == first(early_alone));
       CHECK(first(late) == first(late_alone));
     }
     CHECK(both->state_dict().at("late.step").item() == 4);
     // A guard blocks both counts. A state with a part of a group must have the whole group.
-    eval(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
+    compute(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
     CHECK(both->state_dict().at("late.step").item() == 4);
     StateDict state = both->state_dict();
     both->load_state_dict(state);
@@ -108,7 +109,7 @@ TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
       before[key] = Tensor::from_data(t.data(), t.shape(), t.dtype());
     const std::vector<float> weights = p.to_vector<float>();
     const Tensor loss = sum(p) * std::numeric_limits<double>::quiet_NaN();
-    eval(optimizer->updates(grad(loss, optimizer->parameters()), isfinite(loss)));
+    compute(optimizer->updates(grad(loss, optimizer->parameters()), isfinite(loss)));
     CHECK(p.to_vector<float>() == weights);
     for (const auto& [key, t] : optimizer->state_dict())
       CHECK(all(eq(t, before.at(key))).item() == 1);
@@ -250,7 +251,7 @@ TEST_CASE("optim: tensors that cannot be trained are refused") {
 TEST_CASE("optim: a step refuses a loss that depends on none of its parameters") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
   optim::Sgd sgd(net, {.lr = 0.5});
-  const Tensor x = randn({4, 3}).eval(), before = (net(x) * 1.0).eval();
+  const Tensor x = randn({4, 3}).compute(), before = (net(x) * 1.0).compute();
   const auto refuses = [&](const Tensor& loss) {
     CHECK_THROWS_WITH_AS(
         sgd.step(loss),
@@ -278,17 +279,30 @@ TEST_CASE("optim: a step refuses a loss that depends on none of its parameters")
   CHECK_FALSE(equal(net(x), before));
 }
 
+TEST_CASE("optim: a step returns the loss before the update, without a graph behind it") {
+  const Tensor p = variable(scalar(3.0), "p");
+  optim::Sgd sgd(std::vector<Tensor>{p}, {.lr = 0.5});
+  const Tensor first = sgd.step(p),
+               second = sgd.step(p * 1);  // the variable itself, and a value of it
+  CHECK(p.item() == 2);
+  CHECK(first.item() == 3);
+  CHECK(second.item() == 2.5);
+  CHECK_FALSE(is_variable(first));
+  CHECK(grad(second, p).item() == 0);
+  CHECK(second.node()->input_count == 0);
+}
+
 TEST_CASE("optim: a parameter frozen later keeps its value, and learns again after unfreezing") {
-  const nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
   optim::Adam adam(net, {.lr = 0.1});
-  const Tensor x = randn({4, 3}).eval();
+  const Tensor x = randn({4, 3}).compute();
   const auto moves = [&](const std::string& name, const auto& step) {
-    const Tensor weight = net.state_dict().at(name), before = (weight * 1.0).eval();
+    const Tensor weight = net.state_dict().at(name), before = (weight * 1.0).compute();
     step();
     return !equal(weight, before);
   };
   const auto plain = [&] { adam.step(sum(square(net(x))), {.norm = 0.5}); };
-  const auto by_hand = [&] { eval(adam.updates(grad(sum(square(net(x))), adam.parameters()))); };
+  const auto by_hand = [&] { compute(adam.updates(grad(sum(square(net(x))), adam.parameters()))); };
   net.freeze("0");
   CHECK_FALSE(moves("0.weight", plain));
   CHECK_FALSE(moves("0.weight", by_hand));
@@ -305,8 +319,8 @@ TEST_CASE("optim: a step also evaluates given tensors, with values from before t
   optim::Sgd sgd(lstm.parameters(), {.lr = 0.1});
   nn::LstmState state{zeros({1, 2, 4}), zeros({1, 2, 4})};
   for (int k = 0; k < 3; ++k) {
-    const Tensor x = randn({5, 2, 3}).eval();
-    const Tensor expected = lstm(x, state).state.cell.eval();
+    const Tensor x = randn({5, 2, 3}).compute();
+    const Tensor expected = lstm(x, state).state.cell.compute();
     const nn::LstmResult made = lstm(x, state);
     state = {made.state.hidden.detach(), made.state.cell.detach()};
     sgd.step(sum(square(made.output)), {}, {state.hidden, state.cell});
@@ -321,14 +335,14 @@ TEST_CASE("optim: an unassigned tensor is refused by name") {
   };
   names("'param.1' has no value", [&] { optim::Sgd(std::vector<Tensor>{p, none}); });
   optim::Sgd sgd(std::vector<Tensor>{p});
-  names("the gradient of 'param.0' has no value", [&] { eval(sgd.updates({none})); });
-  CHECK_THROWS_AS(eval(sgd.updates({zeros({1}, DType::Int64)})), DTypeError);
+  names("the gradient of 'param.0' has no value", [&] { compute(sgd.updates({none})); });
+  CHECK_THROWS_AS(compute(sgd.updates({zeros({1}, DType::Int64)})), DTypeError);
   names("clip_grad_norm: gradient 1 has no value", [&] { optim::clip_grad_norm({p, none}, 1); });
   names("clip_grad_value: gradient 0 has no value", [&] { optim::clip_grad_value({none}, 1); });
   StateDict state = sgd.state_dict();
   state.at("step") = none;
   names("'step' of the saved state has no value", [&] { sgd.load_state_dict(state); });
-  const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
+  nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
   names("load_state_dict: '0.bias' has no value", [&] {
     StateDict weights = net.state_dict();
     weights.at("0.bias") = none;
@@ -396,7 +410,7 @@ TEST_CASE("optim: levenberg's learning rates follow the measured curvature") {
   const std::vector<double> examples[] = {{1, 10, 0}, {3, -2, 0}};
   for (const double keep : {0.0, 1.0, 0.0, 1.0}) {  // measured again the second time
     const Tensor g = Tensor::from(examples[static_cast<int>(keep)], {3});
-    eval(optimizer.curvature_updates({g}, scalar(keep), 0.5));
+    compute(optimizer.curvature_updates({g}, scalar(keep), 0.5));
   }
   std::vector<double> weights{1, -2, 3};
   const double curvature[] = {5, 52, 0};

@@ -70,7 +70,7 @@ std::shared_ptr<const Program> plan(const Network& network, Precision precision,
   const PrecisionScope scope(precision);
   const ShapesOnly nothing_is_computed;
   const models::Info info = models::info(network.name);
-  const nn::AnyModule net = models::create(network.name);
+  nn::AnyModule net = models::create(network.name);
   const Shape input = with_batch(info.input, network.batch);
   const Tensor x = info.takes_tokens() ? labels(input) : without_memory(input, DType::Float32);
   std::vector<Tensor> roots;

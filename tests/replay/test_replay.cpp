@@ -4,7 +4,7 @@
 // When a plan is meant to change, record it with ./dev replay and commit the difference.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
@@ -40,7 +40,7 @@ std::vector<Tensor> batch_of(std::int64_t n) {
 }
 
 std::string plan_text(const Recorded& r) {
-  const nn::AnyModule net = models::create(r.model);
+  nn::AnyModule net = models::create(r.model);
   std::vector<Tensor> batch = batch_of(r.batch);
   if (r.optimizer == nullptr) {
     net.eval();

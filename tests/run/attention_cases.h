@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/context.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -33,7 +33,7 @@ struct Operands {
 
 // Stored as [batch, length, heads, size], as layers store them.
 inline Tensor stored(const Shape& shape, Generator& g) {
-  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, &g).eval(), 1,
+  return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, g).compute(), 1,
                    2);
 }
 
@@ -44,9 +44,9 @@ inline Operands operands(const Sizes& s, Masked masked) {
   o.k = stored({s.batch, s.kv_heads, s.keys, s.size}, g);
   o.v = stored({s.batch, s.kv_heads, s.keys, s.value_size}, g);
   o.seed = stored({s.batch, s.heads, s.queries, s.value_size}, g);
-  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, &g).eval();
+  const Tensor noise = randn({s.batch, 1, s.queries, s.keys}, DType::Float32, g).compute();
   // Every query sees the first key.
-  if (masked == Masked::Bool) o.mask = logical_or(gt(noise, 0), eq(arange(0, s.keys), 0)).eval();
+  if (masked == Masked::Bool) o.mask = logical_or(gt(noise, 0), eq(arange(0, s.keys), 0)).compute();
   if (masked == Masked::Added) o.mask = noise;
   return o;
 }
@@ -59,19 +59,21 @@ inline Tensors results(const Operands& o, Masked masked, DType dtype, double dro
   options.causal = masked == Masked::Causal;
   options.enable_gqa = true;
   options.dropout_p = dropout;
-  options.generator = &drawn;
+  options.generator = drawn;
   const Tensor mask = masked == Masked::Added ? cast(o.mask, dtype) : o.mask;
   const Tensor y = scaled_dot_product_attention(q, k, v, mask, options);
   Tensors wanted = {q, k, v};
   if (masked == Masked::Added) wanted.push_back(mask);
   Tensors all = grad(y, wanted, cast(o.seed, dtype));
   all.insert(all.begin(), y);
-  eval(all);
+  compute(all);
   return all;
 }
 
 inline Operands on(const Operands& o, Device device) {
-  const auto moved = [device](const Tensor& x) { return x.defined() ? to(x, device).eval() : x; };
+  const auto moved = [device](const Tensor& x) {
+    return x.defined() ? to(x, device).compute() : x;
+  };
   return {moved(o.q), moved(o.k), moved(o.v), moved(o.mask), moved(o.seed)};
 }
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/loops.h>
 #include <tenon/ops.h>
@@ -69,7 +69,7 @@ struct LoopCase {
 
 inline Tensor draw(const Shape& shape, std::uint64_t seed, DType dtype = DType::Float64) {
   Generator g(seed);
-  return variable(randn(shape, dtype, &g));
+  return variable(randn(shape, dtype, g));
 }
 
 inline std::vector<LoopCase> loop_cases(DType dtype, std::int64_t length = 5) {
@@ -160,7 +160,7 @@ inline std::vector<LoopCase> loop_cases(DType dtype, std::int64_t length = 5) {
 
 inline Tensors to_device(const Tensors& tensors, Device device) {
   Tensors out;
-  for (const Tensor& t : tensors) out.push_back(t.device() == device ? t : to(t, device).eval());
+  for (const Tensor& t : tensors) out.push_back(t.device() == device ? t : to(t, device).compute());
   return out;
 }
 
@@ -177,7 +177,7 @@ inline void check_loop(const LoopCase& c, Device device, double tolerance) {
   inputs.insert(inputs.end(), xs.begin(), xs.end());
   inputs.insert(inputs.end(), weights.begin(), weights.end());
   const Tensors ga = grad(weigh(a), inputs), gb = grad(weigh(b), inputs);
-  eval(a);
+  compute(a);
   for (std::size_t k = 0; k < a.size(); ++k) {
     CAPTURE(k);
     REQUIRE(a[k].dtype() == b[k].dtype());

@@ -131,7 +131,7 @@ class NullBackend final : public Backend {
  public:
   Device::Kind kind() const override { return kNull; }
   const char* name() const override { return "null"; }
-  DeviceTraits traits() const override { return {.is_queued = true}; }
+  DeviceTraits traits() const override { return {.queues_calls = true, .host_sees_values = false}; }
   void open(int index) override {
     if (index >= kNullDevices) throw DeviceError("there is no such null device");
   }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -93,20 +93,20 @@ TEST_CASE("transfers: tensors made of numbers alone are computed on the device o
   for (const Tensor& x : all) {
     const Tensor moved = x.to(there);
     CHECK(moved.device() == there);
-    CHECK(moved.eval().device() == there);
-    CHECK(x.eval().device() == Device{});
+    CHECK(moved.compute().device() == there);
+    CHECK(x.compute().device() == Device{});
     CHECK(moved.to(DType::Float64).to_vector<double>() == x.to(DType::Float64).to_vector<double>());
   }
   // Computes with tensors on its own device, and is refused beside tensors of another device.
-  const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).eval();
+  const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).compute();
   CHECK(y.device() == there);
   CHECK(y.to_vector<float>() == (numbers({3}) + 1.0).to_vector<float>());
   CHECK_THROWS_AS(x + ones({3}).to(Device{}), DeviceError);
-  CHECK(zeros({2}).to(there).to(Device{}).eval().device() == Device{});
+  CHECK(zeros({2}).to(there).to(Device{}).compute().device() == Device{});
   CHECK(variable(zeros({2}).to(there)).device() == there);
   // Another plain number is not another program.
   const RunnerStats before = runner_stats();
-  for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).eval().item() == 0.5 + k);
+  for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).compute().item() == 0.5 + k);
   CHECK(runner_stats().programs_planned == before.programs_planned);
   // Gradients reach a tensor that was moved.
   const Tensor w = full({3}, 2.0), loss = sum(square(w.to(there)) * x);
@@ -200,4 +200,28 @@ TEST_CASE("backends: members of a group exchange their values") {
   CHECK(taken[0][0] == 3);
   CHECK(taken[2][0] == 6);
   CHECK(backend_of(Device{}).make_communicator(indices)->size() == kMembers);
+}
+
+TEST_CASE("backends: a step of an optimizer is queued, and reading its loss is what waits") {
+  const Device device = null_device(0);
+  const auto losses = [](Device where, const auto& read) {
+    Context context;
+    context.device = where;
+    const ContextScope scope(context);
+    const Tensor w = variable(numbers({4, 1}), "w"), x = numbers({16, 4}, 0.3f);
+    optim::Sgd sgd(std::vector<Tensor>{w}, {.lr = 0.1});
+    std::vector<Tensor> out;
+    for (int k = 0; k < 3; ++k) out.push_back(sgd.step(mean(square(matmul(x, w)))));
+    read();
+    Floats values;
+    for (const Tensor& loss : out) values.push_back(loss.to_vector<float>()[0]);
+    return values;
+  };
+  NullCounts& count = null_backend().count(0);
+  int before = 0;
+  const int at_start = count.to_host;
+  const Floats found = losses(device, [&] { before = count.to_host; });
+  CHECK(before == at_start);
+  CHECK(count.to_host == at_start + 3);
+  CHECK(found == losses(Device(), [] {}));
 }

@@ -1,8 +1,8 @@
 // Caches stay under their limit whatever shapes come, and evicted entries are recomputed.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/loops.h>
 #include <tenon/ops.h>
 
@@ -124,7 +124,7 @@ TEST_CASE("bounded: cleared caches hold nothing, and results that are held stay"
     return std::vector<Tensor>{softmax(matmul(in[0], in[0]))};
   });
   const Outputs held = f({filled({40, 40}, 1)});
-  exp(filled({7}, 0)).eval();
+  exp(filled({7}, 0)).compute();
   clear_caches();
   const CacheStats stats = cache_stats();
   CHECK(stats.programs.count == 0);
@@ -238,7 +238,7 @@ TEST_CASE("bounded: the body of a loop counts like its program") {
       for (int k = 0; k < products; ++k) y = matmul(y, x);
       return std::pair(y, y);
     };
-    scan(step, filled({8, 8}, 0.1f), filled({5, 8, 8}, 0.1f)).first.eval();
+    scan(step, filled({8, 8}, 0.1f), filled({5, 8, 8}, 0.1f)).first.compute();
     return bytes_kept() - before;
   };
   const std::int64_t few = bytes_of(2);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -47,7 +47,7 @@ Result train(const Case& c, bool chains) {
   set_precision(c.precision);
   Generator data(5);
   const auto random = [&data](const Shape& shape) {
-    return randn(shape, DType::Float32, &data).eval();
+    return randn(shape, DType::Float32, data).compute();
   };
   const Tensor x = random({c.samples, c.channels, 34, 34});
   Tensor filter = variable(random({16, c.channels, 3, 3}) * 0.2f, "filter");
@@ -178,7 +178,7 @@ TEST_CASE("chains: an empty batch and a single sample are no chains") {
     std::vector<Tensor> out = grad(sum(pooled), of);
     out.push_back(pooled);
     CHECK_FALSE(contains(plan(out).steps(), "chain"));
-    eval(out);
+    compute(out);
     CHECK(out[0].to_vector<float>() == std::vector<float>(16 * 27, 0));
     CHECK(out[1].shape() == Shape{samples, 16, 16, 16});
   }
@@ -190,8 +190,8 @@ TEST_CASE("chains: refused with a reason") {
   CHECK_FALSE(contains(train(c, true).steps, "chain"));  // 1.3 MB stay in cache anyway
   Generator data(5);
   const auto why = [&](std::int64_t samples, std::int64_t side, std::int64_t inputs, bool drops) {
-    const Tensor x = randn({samples, inputs, side, side}, DType::Float32, &data).eval();
-    const Tensor filter = randn({16, inputs, 3, 3}, DType::Float32, &data).eval();
+    const Tensor x = randn({samples, inputs, side, side}, DType::Float32, data).compute();
+    const Tensor filter = randn({16, inputs, 3, 3}, DType::Float32, data).compute();
     const Tensor made = conv2d(x, filter);
     const std::vector<Tensor> out{
         max_pool2d(drops ? dropout(made, 0.5) : made, {.kernel = {2, 2}})};
@@ -207,7 +207,7 @@ TEST_CASE("chains: refused with a reason") {
 
 TEST_CASE("chains: any steps that share a sliced axis, bit for bit") {
   Generator data(5);
-  const Tensor x = randn({67, 3, 80, 81}, DType::Float32, &data).eval();
+  const Tensor x = randn({67, 3, 80, 81}, DType::Float32, data).compute();
   const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};
   const auto made = [&](bool chains) {
     set_pass_enabled("chain", chains);
@@ -217,7 +217,7 @@ TEST_CASE("chains: any steps that share a sliced axis, bit for bit") {
     const std::string text = plan(out).steps();
     CHECK(contains(text, "chain") == chains);
     CHECK(contains(text, "avg_pool2d over 67 entries") == chains);
-    eval(out);
+    compute(out);
     set_pass_enabled("chain", true);
     return std::pair(out[0].to_vector<float>(), out[1].to_vector<float>());
   };

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -37,7 +37,7 @@ std::vector<Device> null_devices(int count) {
 Tensors on(const std::vector<Device>& devices, const Shape& shape) {
   Tensors parts;
   for (std::size_t k = 0; k < devices.size(); ++k)
-    parts.push_back(to(numbers(shape, static_cast<int>(k)), devices[k]).eval());
+    parts.push_back(to(numbers(shape, static_cast<int>(k)), devices[k]).compute());
   return parts;
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("collectives: groups of two and four devices equal members on one devi
     const Tensors parts = on(devices, shape);
     const auto body = [&](const Tensors& in) { return all_of_them(in, devices); };
     const Tensors eager = body(parts);
-    eval(eager);
+    compute(eager);
     CHECK(values(eager) == values(expected));
     const CompiledFunction f = compile(body);
     for (int round = 0; round < 2; ++round) {
@@ -127,7 +127,7 @@ TEST_CASE("collectives: steps on each device count as part of the program") {
     Tensors parts = on(devices, {4, 4});
     for (Tensor& part : parts)
       for (int k = 0; k < products; ++k) part = matmul(part, part);
-    eval(all_reduce(parts));
+    compute(all_reduce(parts));
     return cache_stats().programs.bytes - before;
   };
   const std::int64_t few = bytes_of(2);
@@ -212,8 +212,9 @@ TEST_CASE("collectives: devices of two backends exchange through the host, in ev
     const auto results = [&](const std::vector<Device>& where) {
       Tensors parts;
       for (std::size_t k = 0; k < where.size(); ++k)
-        parts.push_back(to(
-            cast(round(abs(numbers({3, 5}, static_cast<int>(k))) * 10.0), dtype).eval(), where[k]));
+        parts.push_back(
+            to(cast(round(abs(numbers({3, 5}, static_cast<int>(k))) * 10.0), dtype).compute(),
+               where[k]));
       Tensors out = all_reduce(parts);
       for (const Tensors& more : {all_gather(parts), reduce_scatter(parts)})
         out.insert(out.end(), more.begin(), more.end());
@@ -260,7 +261,7 @@ TEST_CASE("collectives: unsupported exchanges are refused with a message") {
                   DTypeError);
 }
 
-TEST_CASE("transfers: eval() makes one program of a graph on several devices and reuses it") {
+TEST_CASE("transfers: compute() makes one program of a graph on several devices and reuses it") {
   const Device first = null_device(0), second = null_device(1);
   const auto build = [&](const Tensor& x) {
     const Tensor there = relu(to(x * 2.0, first)) + 1.0;
@@ -268,7 +269,7 @@ TEST_CASE("transfers: eval() makes one program of a graph on several devices and
   };
   const auto run = [&](const Shape& shape) {
     const Tensors made = build(numbers(shape, 1));
-    eval(made);
+    compute(made);
     CHECK(made[0].device() == second);
     CHECK(made[1].device() == Device{});
     return std::pair(made[0].to_vector<float>(), made[1].to_vector<float>());
@@ -291,12 +292,12 @@ TEST_CASE("transfers: eval() makes one program of a graph on several devices and
   CHECK(a.to_vector<float>() == b.to_vector<float>());
 }
 
-TEST_CASE("transfers: eval() runs assignments on the variables' devices") {
+TEST_CASE("transfers: compute() runs assignments on the variables' devices") {
   const Device first = null_device(0), second = null_device(1);
   const Tensor w = variable(to(numbers({3}, 1), first), "w"),
                v = variable(to(numbers({3}, 2), second), "v");
   const Floats old_w = w.to_vector<float>(), old_v = v.to_vector<float>();
-  eval({assign(w, to(v, first) * 2.0), assign(v, to(w, second) + 1.0)});
+  compute({assign(w, to(v, first) * 2.0), assign(v, to(w, second) + 1.0)});
   const Floats new_w = w.to_vector<float>(), new_v = v.to_vector<float>();
   for (std::size_t k = 0; k < 3; ++k) {
     CHECK(new_w[k] == old_v[k] * 2.0f);

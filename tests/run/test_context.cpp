@@ -2,8 +2,10 @@
 // the process. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/nn.h>
 #include <tenon/ops.h>
 
 #include <atomic>
@@ -88,9 +90,6 @@ TEST_CASE("context: scopes nest, and settings made inside end with them") {
   }
   CHECK(precision() == before.precision);
   CHECK(threads() == (before.threads == 0 ? threads() : before.threads));
-  Context none;
-  none.generator = nullptr;
-  CHECK_THROWS_WITH_AS(ContextScope{none}, doctest::Contains("without a generator"), ValueError);
 }
 
 TEST_CASE("context: a scope refuses the values that set_threads() and set_memory_limit() refuse") {
@@ -165,8 +164,35 @@ TEST_CASE("context: many threads may draw from one generator, each counter once"
   for (int t = 0; t < 4; ++t)
     drawing.emplace_back([&mine] {
       const ContextScope shared(mine);
-      for (int k = 0; k < 50; ++k) rand({2}).eval();
+      for (int k = 0; k < 50; ++k) rand({2}).compute();
     });
   for (std::thread& thread : drawing) thread.join();
   CHECK(Generator::current().counter() == 200);
+}
+
+TEST_CASE("context: a generator is a handle; who keeps it draws on from one state") {
+  const auto draw = [](const OptionalGenerator& g) {
+    return rand({4}, DType::Float32, g).to_vector<float>();
+  };
+  Generator generator(5), other(5);
+  const Generator same = generator;
+  CHECK(same == generator);
+  CHECK(same != other);
+  const Floats first = draw(generator), second = draw(same);
+  CHECK(generator.counter() == 2);
+  CHECK(draw(other) == first);
+  CHECK(draw(other) == second);
+  generator.set_state(5, 0);
+  CHECK(draw(same) == first);
+  // A layer keeps the state of a generator that its user has let go.
+  const auto layer = [] { return nn::Dropout(0.5, Generator(7)); };
+  const nn::Dropout left = layer();
+  Generator seven(7);
+  CHECK(equal(left(ones({64})), dropout(ones({64}), 0.5, true, seven)));
+  CHECK(equal(left(ones({64})), dropout(ones({64}), 0.5, true, seven)));
+  // Without a generator, the context's.
+  const ContextScope scope(Context{});
+  const Floats drawn = draw({});
+  CHECK(Generator::current().counter() == 1);
+  CHECK(draw(Generator(0)) == drawn);
 }

@@ -91,7 +91,7 @@ TEST_CASE("loops: every step draws new numbers, and its gradient uses the same o
       {}, {x});
   const Tensor after = rand({4});
   const Tensor g = grad(sum(r.ys[0]), w);
-  eval({r.ys[0], g});
+  compute({r.ys[0], g});
   const auto y = r.ys[0].to_vector<double>(), of_w = g.to_vector<double>();
   for (std::size_t k = 0; k < 64; ++k) CHECK(of_w[k] == y[k] + y[64 + k] + y[128 + k] + y[192 + k]);
   CHECK(std::vector<double>(y.begin(), y.begin() + 64) !=

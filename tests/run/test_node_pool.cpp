@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 #include "graph/node.h"

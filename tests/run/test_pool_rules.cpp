@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -37,7 +37,7 @@ std::vector<std::vector<float>> values_of(const Tensor& image, const Tensor& bia
   set_pass_enabled("before_pooling", rule);
   std::vector<std::vector<float>> values;
   const std::vector<Tensor> grads = gradients(image, bias, pool);
-  eval(grads);
+  compute(grads);
   for (const Tensor& g : grads) {
     const float* data = g.data_as<float>();
     values.emplace_back(data, data + g.numel());

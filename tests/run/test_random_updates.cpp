@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 
 #include "base/philox.h"
@@ -83,7 +83,7 @@ Tensors start(std::uint64_t seed) {
   Generator generator(seed);
   Tensors out;
   for (std::size_t k = 1 + choose.below(3); k > 0; --k)
-    out.push_back((rand({n, n}, DType::Float32, &generator) - 0.5).eval());
+    out.push_back((rand({n, n}, DType::Float32, generator) - 0.5).compute());
   return out;
 }
 
@@ -94,7 +94,7 @@ std::vector<double> updated(std::uint64_t seed) {
   for (std::size_t k = 0; k < variables.size(); ++k)
     work.push_back(assign(variables[k], values[k]));
   work.push_back(is_variable(values.back()) ? values.back() + 0.0 : values.back());
-  eval(work);
+  compute(work);
   variables.push_back(work.back());
   return numbers(variables);
 }

@@ -2,7 +2,7 @@
 // step and bit by bit, whatever sizes came before.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/generator.h>
 #include <tenon/loops.h>
 #include <tenon/models.h>
@@ -36,7 +36,7 @@ struct Subject {
   Tensor batch(std::int64_t size) const {
     Shape shape{size};
     for (const std::int64_t extent : sample) shape.push_back(extent);
-    return randn(shape).eval();
+    return randn(shape).compute();
   }
 };
 
@@ -208,10 +208,10 @@ TEST_CASE("rebind: results have the bits of planned programs, also for batches o
 TEST_CASE("rebind: eval() re-binds too, for graphs of any thread") {
   const Subject subject = model("mlp:40-60-10", {40});
   clear_caches();
-  for (const std::int64_t n : {53, 59, 61}) subject.network(subject.batch(n)).eval();
+  for (const std::int64_t n : {53, 59, 61}) subject.network(subject.batch(n)).compute();
   const Tensor x = subject.batch(37);
   const std::int64_t planned = runner_stats().programs_planned, rebound = programs_rebound();
-  const Tensor y = subject.network(x).eval();
+  const Tensor y = subject.network(x).compute();
   CHECK(runner_stats().programs_planned == planned);
   CHECK(programs_rebound() > rebound);
   clear_caches();
@@ -221,7 +221,7 @@ TEST_CASE("rebind: eval() re-binds too, for graphs of any thread") {
 TEST_CASE("rebind: a size that is used as a number, or on two axes, is planned") {
   clear_caches();
   const auto planned_at = [](const CompiledFunction& f, const Shape& shape) {
-    const Tensor x = randn(shape).eval();
+    const Tensor x = randn(shape).compute();
     const std::int64_t before = programs_rebound();
     f({x});
     return programs_rebound() == before;

@@ -2,8 +2,8 @@
 // GPU.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 
 #include <string>
@@ -48,9 +48,9 @@ constexpr int kRuns = 23;
 Course course(std::int64_t width, const std::vector<int>& calls) {
   manual_seed(11);
   Generator data(7);
-  const Tensor x = randn({kRuns, width}, DType::Float32, &data).eval(),
-               rate = rand({kRuns}, DType::Float32, &data).eval(),
-               noise = randn({1, width}, DType::Float32, &data).eval();
+  const Tensor x = randn({kRuns, width}, DType::Float32, data).compute(),
+               rate = rand({kRuns}, DType::Float32, data).compute(),
+               noise = randn({1, width}, DType::Float32, data).compute();
   Recurrence r(width);
   Course out;
   std::int64_t at = 0;
@@ -58,11 +58,11 @@ Course course(std::int64_t width, const std::vector<int>& calls) {
   for (std::size_t c = 0; at < kRuns; ++c) {
     const int runs = calls[c % calls.size()];
     const std::int64_t count = std::min<std::int64_t>(std::max(runs, 1), kRuns - at);
-    const Tensor rows = slice(x, 0, at, at + count).eval(),
-                 rates = slice(rate, 0, at, at + count).eval();
+    const Tensor rows = slice(x, 0, at, at + count).compute(),
+                 rates = slice(rate, 0, at, at + count).compute();
     const std::vector<Tensor>& got =
-        runs == 0 ? r.step({reshape(rows, {width}).eval(), reshape(rates, {}).eval(),
-                            reshape(noise, {width}).eval()})
+        runs == 0 ? r.step({reshape(rows, {width}).compute(), reshape(rates, {}).compute(),
+                            reshape(noise, {width}).compute()})
                   : r.step.run_many(static_cast<int>(count), {rows, rates, noise});
     if (runs != 0) {
       CHECK(got[0].shape() == Shape{count});
@@ -122,9 +122,9 @@ TEST_CASE("run_many: draws that no output needs advance the generator, too") {
   const std::uint64_t one = Generator::current().counter();
   REQUIRE(one > 0);
   manual_seed(3);
-  f({ones({2}).eval()});
+  f({ones({2}).compute()});
   CHECK(Generator::current().counter() == one);
-  f.run_many(3, {ones({3, 2}).eval()});
+  f.run_many(3, {ones({3, 2}).compute()});
   CHECK(Generator::current().counter() == 4 * one);
 }
 

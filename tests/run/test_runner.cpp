@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/loops.h>
 #include <tenon/ops.h>
@@ -30,10 +30,10 @@ Tensor counting(const Shape& shape, float first = 0) {
 /// The value that assign(w, f(w)) leaves in w, and the value of f without an assignment.
 template <class F>
 void assigns_as_computed(const Shape& shape, F&& f) {
-  const Tensor start = sin(counting(shape)).eval();
+  const Tensor start = sin(counting(shape)).compute();
   const Floats expected = f(start).template to_vector<float>();
   const Tensor w = variable(start, "w");
-  assign(w, f(w)).eval();
+  assign(w, f(w)).compute();
   CHECK(w.to_vector<float>() == expected);
 }
 
@@ -43,9 +43,9 @@ TEST_CASE("run: an assignment happens when it is evaluated, once") {
   const Tensor w = variable(full({3}, 1), "w");
   const Tensor update = assign(w, w + 1.0);
   CHECK(w.to_vector<float>() == Floats{1, 1, 1});
-  update.eval();
+  update.compute();
   CHECK(w.to_vector<float>() == Floats{2, 2, 2});
-  update.eval();
+  update.compute();
   CHECK(update.to_vector<float>() == Floats{2, 2, 2});
   CHECK(w.to_vector<float>() == Floats{2, 2, 2});
 }
@@ -53,28 +53,28 @@ TEST_CASE("run: an assignment happens when it is evaluated, once") {
 TEST_CASE("run: a held tensor that an update reads keeps the value it was built for") {
   const Tensor w = variable(full({2}, 3), "weight");
   const Tensor before = w * 10.0, outside = w * 20.0;
-  assign(w, before + 1.0).eval();
+  assign(w, before + 1.0).compute();
   CHECK(before.to_vector<float>() == Floats{30, 30});
   CHECK((w * 10.0).to_vector<float>() == Floats{310, 310});
   // The update does not include this tensor: it is refused, not computed from the new value.
-  CHECK_THROWS_WITH_AS(outside.eval(), doctest::Contains("weight"), ValueError);
+  CHECK_THROWS_WITH_AS(outside.compute(), doctest::Contains("weight"), ValueError);
 }
 
 TEST_CASE("run: a pending tensor whose variable was written from the host is refused") {
   const Tensor w = variable(full({2}, 3), "weight");
   const Tensor stale = w * 10.0;
   set_value(w, full({2}, 4));
-  CHECK_THROWS_WITH_AS(stale.eval(), doctest::Contains("weight"), ValueError);
+  CHECK_THROWS_WITH_AS(stale.compute(), doctest::Contains("weight"), ValueError);
   CHECK((w * 10.0).to_vector<float>() == Floats{40, 40});
 }
 
 TEST_CASE("run: variables may be swapped, chained and read by one another in one evaluation") {
   const Tensor a = variable(counting({40, 30}), "a"), b = variable(counting({40, 30}, 5000), "b");
   const Floats old_a = a.to_vector<float>(), old_b = b.to_vector<float>();
-  eval({assign(a, b), assign(b, a)});
+  compute({assign(a, b), assign(b, a)});
   CHECK(a.to_vector<float>() == old_b);
   CHECK(b.to_vector<float>() == old_a);
-  eval({assign(a, a + b), assign(b, a - b)});  // both read the old values
+  compute({assign(a, a + b), assign(b, a - b)});  // both read the old values
   CHECK(a.to_vector<float>()[7] == old_a[7] + old_b[7]);
   CHECK(b.to_vector<float>()[7] == old_b[7] - old_a[7]);
 }
@@ -82,7 +82,7 @@ TEST_CASE("run: variables may be swapped, chained and read by one another in one
 TEST_CASE("run: a variable cannot be assigned twice in one evaluation") {
   const Tensor w = variable(full({2}, 0), "w");
   const Tensor one = assign(w, w + 1.0), two = assign(w, w + 2.0);
-  CHECK_THROWS_WITH_AS(eval({one, two}), doctest::Contains("twice"), ValueError);
+  CHECK_THROWS_WITH_AS(compute({one, two}), doctest::Contains("twice"), ValueError);
 }
 
 TEST_CASE("run: a variable may be replaced by anything computed from it") {
@@ -189,8 +189,8 @@ TEST_CASE("run: an empty function is not compiled, and an uncompiled one is not 
 
 TEST_CASE("run: evaluating an unassigned tensor is an error") {
   const Tensor x = scalar(2) * 3, none;
-  CHECK_THROWS_WITH_AS(eval({x, none}), "eval: tensor 2 of 2 has no value: it was never assigned",
-                       ValueError);
+  CHECK_THROWS_WITH_AS(compute({x, none}),
+                       "compute: tensor 2 of 2 has no value: it was never assigned", ValueError);
   CHECK_THROWS_AS(plan(std::vector<Tensor>{none}), ValueError);
   CHECK(x.item() == 6);
 }
@@ -208,7 +208,7 @@ TEST_CASE("run: an unassigned input of a compiled function is named") {
 }
 
 TEST_CASE("run: nothing, scalars and empty tensors") {
-  eval(std::vector<Tensor>{});
+  compute(std::vector<Tensor>{});
   CHECK(scalar(4).item() == 4);
   const Tensor empty = zeros({0, 7});
   CHECK((exp(empty) + 1.0).to_vector<float>().empty());
@@ -220,7 +220,7 @@ TEST_CASE("run: nothing, scalars and empty tensors") {
 }
 
 TEST_CASE("run: a long chain is planned and run") {
-  Tensor x = full({17}, 0).eval();
+  Tensor x = full({17}, 0).compute();
   const Tensor one = counting({17}, 1);
   for (int k = 0; k < 2000; ++k) x = x + one;
   CHECK(x.to_vector<float>()[3] == 8000);
@@ -250,7 +250,7 @@ TEST_CASE("run: after an error inside a step the process still works") {
   const Tensor x = counting({4}), bad = Tensor::from(std::vector<std::int64_t>{0, 9}, {2});
   for (const char* engine : {"fast", "reference"}) {
     set_engine(engine);
-    CHECK_THROWS_WITH_AS(gather(x, 0, bad).eval(),
+    CHECK_THROWS_WITH_AS(gather(x, 0, bad).compute(),
                          doctest::Contains("index 9 is out of range for axis 0 of size 4"),
                          ValueError);
     CHECK(sum(x).item() == 6);

@@ -2,7 +2,7 @@
 // bench/server.cpp.
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
 
@@ -40,7 +40,7 @@ TEST_CASE(
     "server: eight threads, batches of 1 to 256: correct answers, few plans, bounded memory") {
   constexpr std::int64_t kMost = 256, kFeatures = 40, kClasses = 10, kMiB = std::int64_t{1} << 20;
   const Limit limit(8 * kMiB);
-  const nn::AnyModule net = models::create("mlp:40-60-10");
+  nn::AnyModule net = models::create("mlp:40-60-10");
   net.eval();
   const Floats data = rand({kMost, kFeatures}).to_vector<float>();
   const auto batch = [&](std::int64_t size) {

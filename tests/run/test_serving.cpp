@@ -2,8 +2,8 @@
 // step, and are never refused. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -57,7 +57,7 @@ int torn(int steps, const std::function<void()>& step, const std::function<Tenso
 TEST_CASE("serving: values read beside a training thread come from one finished step") {
   const Counted evaluated;
   CHECK(torn(
-            300, [&] { eval(evaluated.step()); }, [&] { return evaluated.both(); }) == 0);
+            300, [&] { compute(evaluated.step()); }, [&] { return evaluated.both(); }) == 0);
   const Counted compiled;
   const CompiledFunction step =
       compile([&](const std::vector<Tensor>&) { return compiled.step(); });
@@ -73,7 +73,7 @@ TEST_CASE("serving: a variable given as an input is protected like a captured on
     return std::vector<Tensor>{concat({in[0] * 1.0, in[0] + 0.0}, 0)};
   });
   CHECK(torn(
-            300, [&] { eval(counted.step()); }, [&] { return read({counted.a})[0]; }) == 0);
+            300, [&] { compute(counted.step()); }, [&] { return read({counted.a})[0]; }) == 0);
 }
 
 TEST_CASE("serving: a value set by another thread is never seen half-written") {
@@ -87,18 +87,18 @@ TEST_CASE("serving: a value set by another thread is never seen half-written") {
 TEST_CASE("serving: a graph built before another thread's step reads the step's weights") {
   const Tensor w = variable(full({3}, 1), "w");
   const Tensor pending = w * 2.0;
-  std::thread([&] { eval({assign(w, w + 1.0)}); }).join();
+  std::thread([&] { compute({assign(w, w + 1.0)}); }).join();
   CHECK(pending.to_vector<float>() == Floats(3, 4));
   const Tensor own = w * 2.0;
-  eval({assign(w, w + 1.0)});
-  CHECK_THROWS_WITH_AS(own.eval(), doctest::Contains("w was assigned after"), ValueError);
+  compute({assign(w, w + 1.0)});
+  CHECK_THROWS_WITH_AS(own.compute(), doctest::Contains("w was assigned after"), ValueError);
 }
 
 TEST_CASE("serving: without readers a thread assigns in place") {
   const Tensor w = variable(full({1000}, 1), "w");
   const Tensor kept = w;
   const void* before = w.data();
-  for (int k = 0; k < 5; ++k) eval({assign(w, w * 2.0)}), (w + 1.0).eval();
+  for (int k = 0; k < 5; ++k) compute({assign(w, w * 2.0)}), (w + 1.0).compute();
   CHECK(w.data() == before);
   CHECK(w.to_vector<float>()[7] == 32);
 }
@@ -106,7 +106,7 @@ TEST_CASE("serving: without readers a thread assigns in place") {
 TEST_CASE("serving: two threads that step one optimizer at once get an error") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(256, 256), nn::Tanh(), nn::Linear(256, 256));
   optim::Sgd sgd(net, {.lr = 1e-3});
-  const Tensor x = ones({256, 256}).eval();
+  const Tensor x = ones({256, 256}).compute();
   std::atomic<bool> told{false};
   std::atomic<int> other{0};
   const auto work = [&] {
@@ -125,7 +125,7 @@ TEST_CASE("serving: two threads that step one optimizer at once get an error") {
   second.join();
   CHECK(told);
   CHECK(other == 0);
-  CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // works afterwards
+  CHECK(std::isfinite(sgd.step(mean(square(net(x)))).item()));  // works afterwards
 }
 
 TEST_CASE("serving: a weight assigned while its 16-bit copy is made is rounded again") {
@@ -133,7 +133,7 @@ TEST_CASE("serving: a weight assigned while its 16-bit copy is made is rounded a
   set_precision(Precision::Bf16);
   constexpr std::int64_t kSide = 1024;
   const Tensor weight = variable(zeros({kSide, kSide}), "weight");
-  const Tensor x = ones({64, kSide}).eval();
+  const Tensor x = ones({64, kSide}).compute();
   const CompiledFunction serve = compile(
       [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{matmul(in[0], weight)}; });
   int stale = 0;

@@ -2,7 +2,7 @@
 // TENON_SOAK_SECONDS makes it longer (default 2).
 #include <doctest/doctest.h>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>

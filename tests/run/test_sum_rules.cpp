@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -36,7 +36,7 @@ std::vector<std::vector<float>> values_of(const Shape& shape, bool rule) {
   set_pass_enabled("factors", rule);
   std::vector<std::vector<float>> values;
   const std::vector<Tensor> grads = gradients(shape);
-  eval(grads);
+  compute(grads);
   values.reserve(grads.size());
   for (const Tensor& g : grads) values.push_back(g.to_vector<float>());
   set_pass_enabled("factors", true);
@@ -122,9 +122,9 @@ TEST_CASE("sums: an empty sum is 0, whatever its factor") {
 
 TEST_CASE("sums: factors are applied in the order in which they were written") {
   const auto summed = [](float x, float first, float second) {
-    const Tensor row = full({1, 4}, x, DType::Float32).eval();
-    return sum(row * full({1, 1}, first, DType::Float32).eval() *
-                   full({1, 1}, second, DType::Float32).eval(),
+    const Tensor row = full({1, 4}, x, DType::Float32).compute();
+    return sum(row * full({1, 1}, first, DType::Float32).compute() *
+                   full({1, 1}, second, DType::Float32).compute(),
                {-1})
         .item();
   };

@@ -2,8 +2,8 @@
 // Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -71,7 +71,7 @@ TEST_CASE("threads: a call's results stay valid while they, or tensors of them, 
 }
 
 TEST_CASE("threads: a network evaluated by many threads plans once per shape") {
-  const nn::AnyModule net = models::create("lenet5");
+  nn::AnyModule net = models::create("lenet5");
   net.eval();
   const auto scores = [&](std::int64_t rows, float value) {
     return net(filled({rows, 1, 28, 28}, value)).to_vector<float>();
@@ -93,7 +93,7 @@ TEST_CASE("threads: calls that assign run one after another") {
     return std::vector<Tensor>{count + in[0], assign(count, count + in[0])};
   });
   in_threads(4, [&](int) {
-    for (int k = 0; k < 50; ++k) step({scalar(1).eval()});
+    for (int k = 0; k < 50; ++k) step({scalar(1).compute()});
   });
   CHECK(count.item() == 200);
 }
@@ -104,7 +104,7 @@ TEST_CASE("threads: random draws of one function use each counter once") {
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({3}) + in[0]}; });
   std::vector<Floats> drawn(4);
   in_threads(4, [&](int t) {
-    const Tensor zero = scalar(0).eval();
+    const Tensor zero = scalar(0).compute();
     for (int k = 0; k < 25; ++k)
       drawn[static_cast<std::size_t>(t)].push_back(f({zero})[0].to_vector<float>()[0]);
   });
@@ -138,7 +138,7 @@ TEST_CASE("threads: an error in one call does not affect others") {
 TEST_CASE("threads: if two step one optimizer, one is refused, and steps are atomic") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(64, 256), nn::ReLU(), nn::Linear(256, 4));
   optim::Sgd sgd(net, {.lr = 0.001, .momentum = 0.9});
-  const Tensor x = ones({64, 64}).eval();
+  const Tensor x = ones({64, 64}).compute();
   constexpr int kMost = 20000;
   std::atomic<int> tried{0}, taken{0}, refused{0};
   const auto take_steps = [&] {

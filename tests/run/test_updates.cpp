@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/log.h>
 #include <tenon/nn.h>
@@ -56,7 +56,7 @@ TEST_CASE("updates: evaluating a dependent tensor carries out a value's assignme
   // Gradients run the forward pass again, which assigns nothing a second time.
   CHECK(grad(loss, net.weight).to_vector<float>() == Floats{12, 48});
   CHECK(net.count.item() == 1);
-  eval({loss, sum(loss)});
+  compute({loss, sum(loss)});
   CHECK(net.count.item() == 1);
 }
 
@@ -75,17 +75,17 @@ TEST_CASE("updates: run by an optimizer's updates without the loss, in call orde
   optim::Sgd sgd(net, {.lr = 0.01});
   const Tensor first = net(rows(1, 2)), second = net(rows(3, 4));
   const Tensor loss = sum(first + second);
-  eval(sgd.updates(grad(loss, sgd.parameters())));
+  compute(sgd.updates(grad(loss, sgd.parameters())));
   CHECK(net.count.item() == 2);
   CHECK(net.last.to_vector<float>() == Floats{3, 4});
 }
 
 TEST_CASE("updates: none in evaluation mode, and none without an evaluation") {
   const Listening listening;
-  const Counting net;
+  Counting net;
   { const Tensor unread = net(rows(1, 2)); }
   net.eval();
-  net(rows(1, 2)).eval();
+  net(rows(1, 2)).compute();
   CHECK(net.count.item() == 0);
   net.train();
   CHECK(net.summary({4, 2}).parameters == 2);
@@ -96,12 +96,12 @@ TEST_CASE("updates: none in evaluation mode, and none without an evaluation") {
 TEST_CASE("updates: several calls in one graph see the previous call's values") {
   const Counting net;
   const Tensor a = net(rows(1, 2)), b = net(rows(3, 4)), c = net(rows(5, 6));
-  eval({sum(a + b + c)});
+  compute({sum(a + b + c)});
   CHECK(net.count.item() == 3);
   CHECK(net.last.to_vector<float>() == Floats{5, 6});
   // Also if they are evaluated one after another.
   const Tensor d = net(rows(7, 8)), e = net(rows(9, 10));
-  d.eval();
+  d.compute();
   CHECK(net.count.item() == 4);
   CHECK(e.to_vector<float>() == Floats{27, 30, 27, 30});
   CHECK(net.count.item() == 5);
@@ -112,7 +112,7 @@ TEST_CASE("updates: the updates of one call take place together") {
   // The cumulative mean divides by the new count, which the same call updates.
   const nn::BatchNorm1d norm(1, {.momentum = {}});
   const auto batch = [](float a, float b) { return Tensor::from<float>({a, b}, {2, 1}); };
-  eval({sum(norm(batch(0, 2)) + norm(batch(2, 4)) + norm(batch(10, 12)))});
+  compute({sum(norm(batch(0, 2)) + norm(batch(2, 4)) + norm(batch(10, 12)))});
   CHECK(norm.running_mean().item() == doctest::Approx((1.0 + 3 + 11) / 3));
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 3);
 }
@@ -121,11 +121,11 @@ TEST_CASE("updates: an empty batch is counted and does not change running statis
   const nn::BatchNorm2d norm(3, {.momentum = {}});
   CHECK(norm(zeros({0, 3, 2, 2})).shape() == Shape{0, 3, 2, 2});
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 0);
-  norm(zeros({0, 3, 2, 2})).eval();
+  norm(zeros({0, 3, 2, 2})).compute();
   CHECK(norm.running_mean().to_vector<float>() == Floats{0, 0, 0});
   CHECK(norm.running_var().to_vector<float>() == Floats{1, 1, 1});
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 1);
-  norm(ones({2, 3, 2, 2})).eval();
+  norm(ones({2, 3, 2, 2})).compute();
   CHECK(norm.running_mean().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
   CHECK(norm.running_var().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 2);
@@ -164,7 +164,7 @@ TEST_CASE("updates: detached from a loss, they can be guarded or dropped") {
     CHECK(work.size() == 2);
     for (Tensor& update : work) update = guarded(update, scalar(open, DType::Bool));
     work.push_back(values[0]);
-    eval(work);
+    compute(work);
     CHECK(values[0].item() == 54);
     CHECK(net.count.item() == 2);
   }
@@ -211,7 +211,7 @@ TEST_CASE("updates: an assignment that is never evaluated gives a warning") {
   { const Tensor forgotten = assign(w, w + 1); }
   REQUIRE(messages.size() == 1);
   CHECK(messages[0].find("dropped without being evaluated") != std::string::npos);
-  assign(w, w + 1).eval();
+  assign(w, w + 1).compute();
   compile([&](const std::vector<Tensor>&) { return std::vector<Tensor>{assign(w, w + 1)}; })({});
   CHECK(messages.size() == 1);
 }
@@ -220,6 +220,6 @@ TEST_CASE("updates: a thousand layers with state cost as much as without state")
   std::vector<nn::AnyModule> layers;
   for (int k = 0; k < 1000; ++k) layers.emplace_back(Counting());
   const nn::Sequential net(layers);
-  eval({sum(net(rows(0, 0)) + net(rows(0, 0)))});  // two calls: chained
+  compute({sum(net(rows(0, 0)) + net(rows(0, 0)))});  // two calls: chained
   CHECK(layers.back().state_dict().at("count").item() == 2);
 }

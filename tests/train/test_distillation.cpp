@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/distillation.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>

@@ -38,9 +38,9 @@ struct Scored {
 // Every third sample is ignored, and all of the first ten.
 Scored scored(std::uint64_t seed) {
   Generator g(seed);
-  const Tensor scores = randn({kSamples, kClasses}, DType::Float32, &g).eval();
-  auto targets = argmax(scores + randn({kSamples, kClasses}, DType::Float32, &g), 1)
-                     .eval()
+  const Tensor scores = randn({kSamples, kClasses}, DType::Float32, g).compute();
+  auto targets = argmax(scores + randn({kSamples, kClasses}, DType::Float32, g), 1)
+                     .compute()
                      .to_vector<std::int64_t>();
   for (std::size_t n = 0; n < targets.size(); ++n)
     if (n % 3 == 0 || n < 10) targets[n] = data::kIgnoredTarget;
@@ -53,7 +53,7 @@ Scored reordered(const Scored& s, std::uint64_t seed) {
   for (std::size_t k = order.size(); k > 1; --k)
     std::swap(order[k - 1], order[static_cast<std::size_t>((seed * 7919 + k * 104729) % k)]);
   const Tensor rows = Tensor::from(order, {kSamples});
-  return {index_select(s.scores, 0, rows).eval(), index_select(s.targets, 0, rows).eval()};
+  return {index_select(s.scores, 0, rows).compute(), index_select(s.targets, 0, rows).compute()};
 }
 
 train::Evaluation measured(const Scored& s, const nn::Loss& loss, std::int64_t batch) {
@@ -164,7 +164,7 @@ TEST_CASE("training: averages over counted targets; a batch without any changes 
     manual_seed(3);
     const nn::Sequential net(nn::Linear(kClasses, kClasses));
     const Tensor before = net.named_parameters()[0].tensor.to(DType::Float32);
-    const std::vector<float> weights = before.eval().to_vector<float>();
+    const std::vector<float> weights = before.compute().to_vector<float>();
     optim::Sgd sgd(net, {.lr = 0, .momentum = 0.9, .weight_decay = 0.1});
     data::Loader loader(data::from_tensors(s.scores, s.targets, kClasses),
                         {.batch = batch, .shuffle = false});
@@ -175,19 +175,19 @@ TEST_CASE("training: averages over counted targets; a batch without any changes 
     CHECK(epoch.train_loss == doctest::Approx(by_hand).epsilon(1e-6));
     CHECK(*epoch.train_accuracy ==
           doctest::Approx(trainer.evaluate(loader).accuracy).epsilon(1e-12));
-    CHECK(net.named_parameters()[0].tensor.eval().to_vector<float>() == weights);
+    CHECK(net.named_parameters()[0].tensor.compute().to_vector<float>() == weights);
   }
 }
 
 TEST_CASE("training: a batch without counted targets changes neither weights nor momentum") {
   manual_seed(4);
-  const Tensor x = randn({8, kClasses}).eval();
-  const Tensor none = full({8}, data::kIgnoredTarget, DType::Int64).eval();
+  const Tensor x = randn({8, kClasses}).compute();
+  const Tensor none = full({8}, data::kIgnoredTarget, DType::Int64).compute();
   const nn::Sequential net(nn::Linear(kClasses, kClasses), nn::BatchNorm1d(kClasses));
   const auto state = [&] {
     std::vector<std::vector<float>> out;
     for (const auto& [name, tensor] : net.state_dict())
-      out.push_back(tensor.to(DType::Float32).eval().to_vector<float>());
+      out.push_back(tensor.to(DType::Float32).compute().to_vector<float>());
     return out;
   };
   const auto before = state();

@@ -45,15 +45,15 @@ TEST_CASE("generate: a token at a time gives the scores of all at once") {
     const auto* decoder = net.as<models::Decoder>();
     REQUIRE(decoder != nullptr);
     CHECK(decoder->context() == (name == kModel ? 8 : 0));
-    const Tensor tokens = randint(0, 11, {3, 8}).eval();
-    const Tensor whole = net(tokens).eval();
+    const Tensor tokens = randint(0, 11, {3, 8}).compute();
+    const Tensor whole = net(tokens).compute();
     std::vector<Tensor> state = decoder->initial_state(3);
     for (std::int64_t t = 0; t < 8; ++t) {
       models::Decoder::Next next =
           decoder->decode(select(tokens, 1, t), scalar(t, DType::Int64), state);
       CHECK(norm(next.scores - select(whole, 1, t)).item() < 1e-4 * norm(whole).item());
       state = std::move(next.state);
-      for (Tensor& part : state) part = part.eval();
+      for (Tensor& part : state) part = part.compute();
     }
   }
 }

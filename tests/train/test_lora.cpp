@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
@@ -55,8 +55,8 @@ class ToldNotes : public train::Callback {
 
 TEST_CASE("lora: W + alpha / rank * B A, and B is zero at first") {
   manual_seed(1);
-  const nn::Sequential plain(nn::Linear(6, 5), nn::ReLU(), nn::Linear(5, 3));
-  const Tensor x = randn({4, 6}).eval(), before = plain(x).eval();
+  nn::Sequential plain(nn::Linear(6, 5), nn::ReLU(), nn::Linear(5, 3));
+  const Tensor x = randn({4, 6}).compute(), before = plain(x).compute();
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 6});
   CHECK(distance(net(x), before) == 0);
   const StateDict state = net.state_dict();
@@ -65,13 +65,13 @@ TEST_CASE("lora: W + alpha / rank * B A, and B is zero at first") {
   CHECK(b.shape() == Shape{5, 2});
   CHECK(amax(abs(a)).item<float>() <= 1 / std::sqrt(6.0));  // Kaiming's bound for a = sqrt(5)
   CHECK(amax(abs(b)).item<float>() == 0);
-  const Tensor value = randn({5, 2}).eval();
+  const Tensor value = randn({5, 2}).compute();
   set_value(b, value);
   const Tensor hidden = matmul(x, transpose(state.at("0.weight"), 0, 1)) + state.at("0.bias") +
                         matmul(matmul(x, transpose(a, 0, 1)), transpose(value, 0, 1)) * 3.0;
   const Tensor wanted =
       matmul(relu(hidden), transpose(state.at("2.weight"), 0, 1)) + state.at("2.bias");
-  wanted.eval();
+  wanted.compute();
   CHECK(distance(net(x), wanted) < 1e-5);
   // The same values without adapters.
   const StateDict merged = train::merged_state(net);
@@ -91,8 +91,8 @@ TEST_CASE("lora: only adapters have gradients, and the gradients are right") {
   CHECK(net.trainable_parameters().size() == 2);
   const Tensor a = net.state_dict().at("lora.0.weight.A"),
                b = net.state_dict().at("lora.0.weight.B");
-  set_value(b, randn({3, 2}).eval());
-  const Tensor x = randn({5, 4}).eval();
+  set_value(b, randn({3, 2}).compute());
+  const Tensor x = randn({5, 4}).compute();
   const Tensor loss = sum(square(net(x)));
   const std::vector<Tensor> grads = grad(loss, std::vector<Tensor>{a, b});
   // With G = dL/dW: dA = s B^T G, dB = s G A^T.
@@ -114,15 +114,15 @@ TEST_CASE("lora: no gradient of a weight's size exists if only products read the
   const nn::Sequential plain(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 6});
   for (const nn::NamedTensor& p : net.named_trainable_parameters())
-    set_value(p.tensor, randn(p.tensor.shape()).eval());
+    set_value(p.tensor, randn(p.tensor.shape()).compute());
   for (const Shape& batch : {Shape{7}, Shape{2, 5}}) {
     Shape all = batch;
     all.push_back(40);
-    const Tensor x = randn(all).eval();
+    const Tensor x = randn(all).compute();
     CHECK(largest(net, x, 1200) == 0);
     CHECK(largest(net, x, 330) == 0);
     // The gradients equal those computed from W's gradient.
-    const nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
+    nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
     sums.load_state_dict(train::merged_state(net));
     const Tensor loss = sum(square(net(x))), same = sum(square(sums(x)));
     const std::vector<Tensor> whole =
@@ -144,13 +144,13 @@ TEST_CASE("lora: no gradient of a weight's size exists if only products read the
   const nn::AnyModule joint = train::with_adapters(
       nn::Sequential(nn::TransformerEncoderLayer(10, 2, {.dim_feedforward = 12})),
       {.rank = 2, .alpha = 2});
-  CHECK(largest(joint, randn({2, 3, 10}).eval(), 120) == 0);
+  CHECK(largest(joint, randn({2, 3, 10}).compute(), 120) == 0);
 }
 
 TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings have none") {
   const nn::AnyModule plain = small_gpt2();
   const Tensor tokens = Tensor::from(std::vector<std::int64_t>{1, 5, 2, 9}, {1, 4});
-  const Tensor before = plain(tokens).eval();
+  const Tensor before = plain(tokens).compute();
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 2});
   std::vector<std::string> names;
   for (const nn::NamedTensor& p : net.named_trainable_parameters()) names.push_back(p.name);
@@ -159,10 +159,10 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
   CHECK(distance(net(tokens), before) == 0);
   manual_seed(9);
   for (const nn::NamedTensor& p : net.named_trainable_parameters())
-    set_value(p.tensor, (randn(p.tensor.shape()) * 0.1).eval());
-  const Tensor adapted = net(tokens).eval();
+    set_value(p.tensor, (randn(p.tensor.shape()) * 0.1).compute());
+  const Tensor adapted = net(tokens).compute();
   CHECK(distance(adapted, before) > 1e-3);
-  const nn::AnyModule served = small_gpt2();
+  nn::AnyModule served = small_gpt2();
   served.load_state_dict(train::merged_state(net));
   CHECK(distance(served(tokens), adapted) < 1e-5);
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/images.h>
 #include <tenon/io.h>

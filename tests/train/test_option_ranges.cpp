@@ -265,8 +265,8 @@ TEST_CASE("option ranges: optimizers, clipping and groups") {
 TEST_CASE("option ranges: loaders and sets") {
   using data::Augmentation;
   using data::LoaderOptions;
-  const auto images = data::from_tensors(zeros({4, 1, 8, 8}, DType::UInt8).eval(),
-                                         zeros({4}, DType::Int64).eval(), 2);
+  const auto images = data::from_tensors(zeros({4, 1, 8, 8}, DType::UInt8).compute(),
+                                         zeros({4}, DType::Int64).compute(), 2);
   const auto loader = [&](const LoaderOptions& o) { const data::Loader made(images, o); };
   refuses<LoaderOptions>("batch", &LoaderOptions::batch, {0, -1, 1e9}, loader);
   refuses<LoaderOptions>("workers", &LoaderOptions::workers, {-1, 100000}, loader);
@@ -283,7 +283,7 @@ TEST_CASE("option ranges: loaders and sets") {
     CHECK_THROWS_WITH_AS(loader({.channel_mean = {0}, .channel_std = {bad}}),
                          doctest::Contains("channel_std is"), ValueError);
 
-  const Tensor x = zeros({8, 2}).eval(), y = zeros({8}, DType::Int64).eval();
+  const Tensor x = zeros({8, 2}).compute(), y = zeros({8}, DType::Int64).compute();
   for (const std::int64_t bad : {-3, -1, 2000000}) {
     CHECK_THROWS_WITH_AS(data::from_tensors(x, y, bad), doctest::Contains("classes is"),
                          ValueError);

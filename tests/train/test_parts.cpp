@@ -37,7 +37,7 @@ struct Kind {
 std::vector<Kind> kinds() {
   manual_seed(11);
   const std::int64_t count = 23;
-  const Tensor x = randn({count, 3}).eval();
+  const Tensor x = randn({count, 3}).compute();
   std::vector<std::int64_t> labels, some_left_out, words, rows;
   for (std::int64_t n = 0; n < count; ++n) {
     labels.push_back(n % 4 == 3 ? 0 : n % 3);
@@ -50,9 +50,9 @@ std::vector<Kind> kinds() {
   const Tensor classes = Tensor::from(labels, {count}),
                left_out = Tensor::from(some_left_out, {count}),
                weights = Tensor::from(std::vector<float>{0.2f, 0, 3}, {3}),
-               quantities = randn({count, 2}).eval(),
-               tags = cast(gt(rand({count, 3}), 0.6), DType::Float32).eval(),
-               shares = softmax(randn({count, 3})).eval();
+               quantities = randn({count, 2}).compute(),
+               tags = cast(gt(rand({count, 3}), 0.6), DType::Float32).compute(),
+               shares = softmax(randn({count, 3})).compute();
   const auto linear = [](std::int64_t out) { return nn::AnyModule(nn::Linear(3, out)); };
   using nn::CrossEntropyLoss;
   const nn::Loss own = [](const Tensor& out, const Tensor& target) {
@@ -80,7 +80,7 @@ std::vector<Kind> kinds() {
 }
 
 std::shared_ptr<data::Dataset> set_of(const Kind& kind, const Tensor& order) {
-  const auto in_order = [&](const Tensor& of) { return index_select(of, 0, order).eval(); };
+  const auto in_order = [&](const Tensor& of) { return index_select(of, 0, order).compute(); };
   if (!kind.tokens) return data::from_tensors(in_order(kind.input), in_order(kind.target));
   class Tokens : public data::Dataset {
    public:
@@ -160,8 +160,8 @@ TEST_CASE("parts: metrics depend on neither batches, order nor padding, for ever
   for (const Kind& kind : kinds()) {
     CAPTURE(kind.name);
     const std::int64_t count = kind.input.size(0);
-    const Tensor in_order = arange(0, count, 1, DType::Int64).eval(),
-                 reversed = (count - 1 - in_order).eval();
+    const Tensor in_order = arange(0, count, 1, DType::Int64).compute(),
+                 reversed = (count - 1 - in_order).compute();
     const Figures whole = measure(kind, in_order, count, false);
     CHECK(whole.trained > 0);
     for (const std::int64_t batch : {1, 2, 5, 22, 23})
@@ -188,7 +188,7 @@ TEST_CASE("parts: without counted targets there is no metric") {
   o.epochs = 2;
   const auto notes = std::make_shared<Told>();
   o.callbacks = {notes};
-  data::Loader loader(data::from_tensors(randn({12, 2}).eval(), full({12}, 1, DType::Int64), 3),
+  data::Loader loader(data::from_tensors(randn({12, 2}).compute(), full({12}, 1, DType::Int64), 3),
                       {.batch = 5});
   const nn::CrossEntropyLoss loss{.weight = Tensor::from(std::vector<float>{1, 0, 1}, {3})};
   const train::TrainResult result = train::Trainer(net, loss, sgd, o).fit(loader);
@@ -203,8 +203,9 @@ TEST_CASE("parts: a part that does not fit is named before the first step") {
   const auto set = [](const Shape& input, DType dtype, std::int64_t classes, std::int64_t most) {
     Shape shape{8};
     for (const std::int64_t size : input) shape.push_back(size);
-    return data::from_tensors(zeros(shape, dtype).eval(),
-                              full({8}, static_cast<double>(most), DType::Int64).eval(), classes);
+    return data::from_tensors(zeros(shape, dtype).compute(),
+                              full({8}, static_cast<double>(most), DType::Int64).compute(),
+                              classes);
   };
   const TestFolder folder;
   int tried = 0;
@@ -238,7 +239,8 @@ TEST_CASE("parts: a part that does not fit is named before the first step") {
   refused(set({2}, DType::Float64, 4, 0), {"float64 [2]", "same dtype"});
   refused(set({2}, DType::Int64, 4, 0), {"int64 [2]", "same dtype"});
   refused(set({2}, DType::Float32, 6, 5), {"of 6 classes", "[4, 4]"});
-  refused(data::from_tensors(zeros({8, 2}).eval(), zeros({8, 3}).eval()), {"targets float32 [3]"});
+  refused(data::from_tensors(zeros({8, 2}).compute(), zeros({8, 3}).compute()),
+          {"targets float32 [3]"});
   // Fewer classes than the network's outputs, and other batch sizes, are allowed.
   toy::Session s;
   data::Loader few(set({2}, DType::Float32, 2, 1), {.batch = 3});
@@ -375,9 +377,9 @@ TEST_CASE("parts: modules' modes are restored, however a call ends") {
     int moment_;
   };
   manual_seed(0);
-  const nn::Dropout dropout(0.5);
-  const nn::Sequential net(nn::Linear(2, 4), dropout);
-  const nn::Sequential teacher(nn::Linear(2, 4), nn::Dropout(0.5));
+  nn::Dropout dropout(0.5);
+  nn::Sequential net(nn::Linear(2, 4), dropout);
+  nn::Sequential teacher(nn::Linear(2, 4), nn::Dropout(0.5));
   optim::Sgd sgd(net, {.lr = 0.01});
   data::Loader good(toy::points(40, 1), {.batch = 8}),
       measured(toy::points(40, 2), {.batch = 8, .shuffle = false});

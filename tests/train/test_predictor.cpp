@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
@@ -66,11 +66,11 @@ TEST_CASE("predictor: the bits of the network, in every precision and batch size
     const ContextScope scope(context);
     for (const std::int64_t batch : {1, 3, 64, 100, 3}) {
       CAPTURE(batch);
-      const Tensor bytes = randint(0, 256, {batch, 1, 28, 28}, DType::UInt8).eval(),
-                   numbers = rand({batch, 1, 28, 28}).eval();
-      CHECK(same_bits(model.predict(numbers), softmax(model.net()(numbers)).eval()));
+      const Tensor bytes = randint(0, 256, {batch, 1, 28, 28}, DType::UInt8).compute(),
+                   numbers = rand({batch, 1, 28, 28}).compute();
+      CHECK(same_bits(model.predict(numbers), softmax(model.net()(numbers)).compute()));
       const Tensor pixels = loaded(bytes, {.mean = settings.input_mean, .std = settings.input_std});
-      CHECK(same_bits(model.predict(bytes), softmax(model.net()(pixels)).eval()));
+      CHECK(same_bits(model.predict(bytes), softmax(model.net()(pixels)).compute()));
     }
   }
 }
@@ -83,12 +83,12 @@ TEST_CASE("predictor: the mean of an image's views, with scaled channels") {
   const TrainedModel model = opened(folder, settings);
   const data::LoaderOptions scaling{.channel_mean = {0.5, 0.4, 0.3},
                                     .channel_std = {0.2, 0.3, 0.4}};
-  const Tensor views = randint(0, 256, {2, 5, 3, 32, 32}, DType::UInt8).eval();
+  const Tensor views = randint(0, 256, {2, 5, 3, 32, 32}, DType::UInt8).compute();
   const Tensor pixels = reshape(loaded(views, scaling), {10, 3, 32, 32});
   CHECK(same_bits(model.predict(views),
-                  softmax(train::mean_of_views(model.net()(pixels), 5)).eval()));
-  const Tensor one = select(views, 0, 0).eval();
-  CHECK(same_bits(model.predict(one), softmax(model.net()(loaded(one, scaling))).eval()));
+                  softmax(train::mean_of_views(model.net()(pixels), 5)).compute()));
+  const Tensor one = select(views, 0, 0).compute();
+  CHECK(same_bits(model.predict(one), softmax(model.net()(loaded(one, scaling))).compute()));
   CHECK_THROWS_WITH_AS(model.predict(zeros({2, 3072}, DType::UInt8)),
                        doctest::Contains("scales 3 channels"), ShapeError);
 }
@@ -96,8 +96,8 @@ TEST_CASE("predictor: the mean of an image's views, with scaled channels") {
 TEST_CASE("predictor: a request runs one program and plans none") {
   const TestFolder folder;
   const TrainedModel model = lenet5(folder);
-  const Tensor bytes = randint(0, 256, {4, 1, 28, 28}, DType::UInt8).eval(),
-               numbers = rand({4, 1, 28, 28}).eval();
+  const Tensor bytes = randint(0, 256, {4, 1, 28, 28}, DType::UInt8).compute(),
+               numbers = rand({4, 1, 28, 28}).compute();
   const Tensor first = model.predict(bytes);
   (void)model.predict(numbers);
   const RunnerStats before = runner_stats();
@@ -116,16 +116,16 @@ TEST_CASE(
     "predictor: new weights count, and kept programs are bounded by the limit of the caches") {
   const TestFolder folder;
   const TrainedModel model = lenet5(folder);
-  const Tensor x = rand({2, 1, 28, 28}).eval(), before = model.predict(x);
+  const Tensor x = rand({2, 1, 28, 28}).compute(), before = model.predict(x);
   nn::AnyModule net = model.net();
   net.load_state_dict(models::create("lenet5").state_dict());
   CHECK_FALSE(same_bits(model.predict(x), before));
-  CHECK(same_bits(model.predict(x), softmax(net(x)).eval()));
+  CHECK(same_bits(model.predict(x), softmax(net(x)).compute()));
   const std::int64_t limit = cache_stats().limit;
   set_cache_limit(1);
   for (const std::int64_t batch : {2, 3, 4, 2}) {
-    const Tensor images = rand({batch, 1, 28, 28}).eval();
-    CHECK(same_bits(model.predict(images), softmax(net(images)).eval()));
+    const Tensor images = rand({batch, 1, 28, 28}).compute();
+    CHECK(same_bits(model.predict(images), softmax(net(images)).compute()));
   }
   set_cache_limit(limit);
 }
@@ -137,7 +137,7 @@ TEST_CASE("predictor: threads get the bits of one thread, also for new batch siz
   net.load_state_dict(model.net().state_dict());
   std::vector<Tensor> inputs, outputs;
   for (std::int64_t batch = 1; batch <= 6; ++batch) {
-    inputs.push_back(randint(0, 256, {batch, 1, 28, 28}, DType::UInt8).eval());
+    inputs.push_back(randint(0, 256, {batch, 1, 28, 28}, DType::UInt8).compute());
     outputs.push_back(expected.predict(inputs.back()));
   }
   std::vector<int> wrong(4, 0);

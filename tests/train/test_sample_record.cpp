@@ -32,7 +32,8 @@ std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
     values.push_back(static_cast<float>(k));
     values.push_back(static_cast<float>(2 * k));
   }
-  return data::from_tensors(Tensor::from(values, {count, 2}), zeros({count}, DType::Int64).eval());
+  return data::from_tensors(Tensor::from(values, {count, 2}),
+                            zeros({count}, DType::Int64).compute());
 }
 
 // Samples generated on demand, like drawn images.
@@ -99,7 +100,7 @@ TEST_CASE("sample record: counts different inputs that equal training samples") 
     std::vector<float> values;
     for (std::int64_t k = 0; k < count; ++k) values.push_back(static_cast<float>(k % different));
     return data::from_tensors(Tensor::from(values, {count, 1}),
-                              zeros({count}, DType::Int64).eval());
+                              zeros({count}, DType::Int64).compute());
   };
   const SampleRecord record = SampleRecord::of(*few(200, 9));
   CHECK(record.seen(*few(50, 10), 0, 50)->distinct == 9);
@@ -114,7 +115,7 @@ TEST_CASE("sample record: tokens are compared without padding") {
   const auto of = [](std::vector<std::int64_t> tokens, std::int64_t width) {
     const std::int64_t count = std::ssize(tokens) / width;
     return data::from_tensors(Tensor::from(tokens, {count, width}),
-                              zeros({count}, DType::Int64).eval());
+                              zeros({count}, DType::Int64).compute());
   };
   const SampleRecord record = SampleRecord::of(*of({5, 6, 0, 7, 8, 9}, 3));
   CHECK(record.seen(*of({5, 6, 7, 8, 0, 0}, 2), 0, 3)->seen == 1);
@@ -177,7 +178,7 @@ TEST_CASE("sample record: a file that is not a record is refused") {
   io::save_safetensors(file, {{"checksums", one}}, good);
   CHECK_NOTHROW(SampleRecord::load(file));
   refused({}, good);
-  refused({{"checksums", zeros({1}).eval()}}, good);
+  refused({{"checksums", zeros({1}).compute()}}, good);
   refused({{"checksums", one}}, {});
   for (const char* wrong : {"", "0", "-1", "1e3", "99999999999999999999"})
     refused({{"checksums", one}}, {{"unit", "texts"}, {"every", wrong}, {"stretch", "32"}});

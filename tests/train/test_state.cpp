@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 
 #include "io/folder.h"
@@ -57,7 +57,7 @@ data::Loader poisoned() {
   std::vector<float> x(48 * 2, 0.5f);
   for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 7);
   x[33 * 2] = std::numeric_limits<float>::quiet_NaN();
-  const Tensor labels = remainder(arange(0, 48), 4).eval();
+  const Tensor labels = remainder(arange(0, 48), 4).compute();
   return data::Loader(data::from_tensors(Tensor::from(x, {48, 2}), labels, 4),
                       {.batch = 8, .shuffle = false});
 }
@@ -136,7 +136,7 @@ TEST_CASE("trainer: weights that are not finite are not saved when a loss stops 
   const nn::Sequential net(nn::Linear(2, 4));
   optim::Sgd sgd(net, {.lr = 1e6});
   data::Loader loader(
-      data::from_tensors(full({32, 2}, 1e34).eval(), remainder(arange(0, 32), 4).eval(), 4),
+      data::from_tensors(full({32, 2}, 1e34).compute(), remainder(arange(0, 32), 4).compute(), 4),
       {.batch = 8, .shuffle = false});
   train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, options(1, folder / "run"));
   CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("they are not saved"), NumericError);
@@ -154,7 +154,7 @@ TEST_CASE("trainer: non-finite weights end the run before they would be saved") 
     const nn::Sequential net(nn::Linear(2, 4));
     optim::Sgd sgd(net, {.lr = 1e6});
     data::Loader loader(
-        data::from_tensors(full({32, 2}, 1e34).eval(), remainder(arange(0, 32), 4).eval(), 4),
+        data::from_tensors(full({32, 2}, 1e34).compute(), remainder(arange(0, 32), 4).compute(), 4),
         {.batch = batch, .shuffle = false});
     train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, std::move(o));
     CHECK_THROWS_WITH_AS(
@@ -217,9 +217,9 @@ TEST_CASE("trainer: running statistics and optimizers' state that are not finite
   const nn::Sequential net(nn::Linear(2, 4), nn::BatchNorm1d(4));
   std::string what;
   const auto fit = [&](optim::Optimizer& optimizer, double size, const nn::Sequential& of) {
-    data::Loader loader(
-        data::from_tensors((randn({32, 2}) * size).eval(), remainder(arange(0, 32), 4).eval(), 4),
-        {.batch = 32, .shuffle = false});
+    data::Loader loader(data::from_tensors((randn({32, 2}) * size).compute(),
+                                           remainder(arange(0, 32), 4).compute(), 4),
+                        {.batch = 32, .shuffle = false});
     train::Trainer trainer(of, nn::CrossEntropyLoss(), optimizer, options(1, folder / "run"));
     CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains(what.c_str()), NumericError);
     CHECK_FALSE(std::filesystem::exists(folder / "run/model.safetensors"));

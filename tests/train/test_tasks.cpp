@@ -325,9 +325,9 @@ TEST_CASE("tasks: a loss of one's own says that it is a regression") {
 }
 
 TEST_CASE("tasks: the metrics of several labels") {
-  const nn::Linear net(2, 2);
+  nn::Linear net(2, 2);
   net.load_state_dict({{"weight", Tensor::from(std::vector<float>{1, 0, 0, 1}, {2, 2})},
-                       {"bias", zeros({2}).eval()}});
+                       {"bias", zeros({2}).compute()}});
   optim::Sgd sgd(net, {.lr = 0});
   const auto set =
       data::from_tensors(Tensor::from(std::vector<float>{1, -1, 2, 3, -1, -2, 1, 1}, {4, 2}),
@@ -348,17 +348,19 @@ TEST_CASE("tasks: the metrics of several labels") {
   CHECK(result.best_figure == "validation F1");
   CHECK(*result.epochs[0].train_accuracy == doctest::Approx(0.75));
   const std::vector<float> shares =
-      task->predictions(Tensor::from(std::vector<float>{0, 100}, {1, 2})).eval().to_vector<float>();
+      task->predictions(Tensor::from(std::vector<float>{0, 100}, {1, 2}))
+          .compute()
+          .to_vector<float>();
   CHECK(shares == std::vector<float>{0.5f, 1});
 }
 
 TEST_CASE("tasks: a run learns several labels from arrays, and refuses other targets") {
   const TestFolder folder;
   Generator random(3);
-  const Tensor x = (rand({240, 3}, DType::Float32, &random) * 2 - 1).eval();
+  const Tensor x = (rand({240, 3}, DType::Float32, random) * 2 - 1).compute();
   io::save_npy(folder / "x.npy", x);
-  io::save_npy(folder / "y.npy", cast(gt(x, 0), DType::Float32).eval());
-  io::save_npy(folder / "prices.npy", (x * 3).eval());
+  io::save_npy(folder / "y.npy", cast(gt(x, 0), DType::Float32).compute());
+  io::save_npy(folder / "prices.npy", (x * 3).compute());
   train::Settings settings;
   settings.set("model", "mlp:3-16-3");
   settings.set("data", "npy:" + (folder / "x.npy") + "," + (folder / "y.npy"));

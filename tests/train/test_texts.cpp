@@ -6,8 +6,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>

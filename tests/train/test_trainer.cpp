@@ -10,8 +10,8 @@
 #include <limits>
 #include <memory>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
@@ -404,7 +404,7 @@ TEST_CASE("trainer: its folder is opened with a given module") {
   const std::string dir = folder / "run";
   toy::Session s;
   s.fit(options(dir));
-  const Tensor x = randn({5, 2}).eval();
+  const Tensor x = randn({5, 2}).compute();
   s.net.eval();
   const std::vector<float> expected = s.net(x).to_vector<float>();
   const toy::Session fresh(7);

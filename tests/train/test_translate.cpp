@@ -5,8 +5,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/text.h>
 #include <tenon/train.h>
@@ -42,8 +42,7 @@ class Chain : public models::Translator {
 
 TEST_CASE("translate: decoding by position gives the scores of all positions at once") {
   manual_seed(3);
-  const nn::AnyModule net =
-      models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
+  nn::AnyModule net = models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
   net.eval();
   const auto* translator = net.as<models::Translator>();
   REQUIRE(translator != nullptr);
@@ -53,8 +52,8 @@ TEST_CASE("translate: decoding by position gives the scores of all positions at 
       where(logical_and(reshape(eq(arange(0, 3), 1), {3, 1, 1}),
                         logical_and(reshape(eq(arange(0, 2), 0), {1, 2, 1}), ge(arange(0, 7), 4))),
             zeros_like(pairs), pairs)
-          .eval();
-  const Tensor whole = net(pairs).eval();
+          .compute();
+  const Tensor whole = net(pairs).compute();
   const Tensor target = select(pairs, 1, 1);
   const std::vector<Tensor> encoded = translator->encode(select(pairs, 1, 0));
   std::vector<Tensor> state = translator->initial_state(3, 7);
@@ -63,7 +62,7 @@ TEST_CASE("translate: decoding by position gives the scores of all positions at 
         translator->decode(select(target, 1, t), scalar(t, DType::Int64), encoded, state);
     CHECK(norm(next.scores - select(whole, 1, t)).item() < 1e-4 * norm(whole).item());
     state = std::move(next.state);
-    for (Tensor& part : state) part = part.eval();
+    for (Tensor& part : state) part = part.compute();
   }
   const Tensor filled = concat({pairs, zeros({3, 2, 4}, DType::Int64)}, 2);
   CHECK(norm(narrow(net(filled), 1, 0, 7) - whole).item() < 1e-4 * norm(whole).item());

@@ -156,7 +156,7 @@ TEST_CASE("unfreeze: impossible settings are refused with an alternative") {
 TEST_CASE("trainer: a user's second stage") {
   const auto points = toy::points(64, 1);
   manual_seed(4);
-  const nn::Sequential net(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 4));
+  nn::Sequential net(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 4));
   data::Loader loader(points, {.batch = 16, .seed = 3}), test(points, {.batch = 64});
   net.freeze("0");
   optim::Adam head(net, {.lr = 0.01});

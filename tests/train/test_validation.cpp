@@ -286,7 +286,7 @@ TEST_CASE("validation: with random labels the test accuracy is that of chance") 
     manual_seed(static_cast<std::uint64_t>(100 + time));
     const auto noise = [](std::int64_t count) {
       const Tensor x = randn({count, 8}), y = cast(gt(rand({count}), 0.5), DType::Int64);
-      return data::from_tensors(x.eval(), y.eval(), 2);
+      return data::from_tensors(x.compute(), y.compute(), 2);
     };
     data::Loader training(noise(150), {.batch = 16}), chosen_by(noise(50)), held_out(noise(200));
     nn::Sequential net(nn::Linear(8, 32), nn::ReLU(), nn::Linear(32, 2));
@@ -304,7 +304,7 @@ TEST_CASE("validation: with random labels the test accuracy is that of chance") 
 
 TEST_CASE("validation: fit, evaluate and predict restore the modes of modules") {
   Course course;
-  const nn::Dropout dropout(0.5);
+  nn::Dropout dropout(0.5);
   nn::Sequential net(course.net, dropout);
   optim::Sgd sgd(net, {.lr = 0.01});
   TrainOptions o = options("", 1);

@@ -19,10 +19,10 @@ using namespace tenon;
 
 inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t seed) {
   Generator g(seed);
-  const Tensor x = rand({count, 2}, DType::Float32, &g) * 2 - 1;
+  const Tensor x = rand({count, 2}, DType::Float32, g) * 2 - 1;
   const Tensor quadrant =
       cast(gt(select(x, 1, 0), 0), DType::Int64) * 2 + cast(gt(select(x, 1, 1), 0), DType::Int64);
-  return data::from_tensors(x.eval(), quadrant.eval(), 4);
+  return data::from_tensors(x.compute(), quadrant.compute(), 4);
 }
 
 /// Eleven sequences of up to eight tokens. In sample n the first 1 + n % 8 tokens count; the target

@@ -16,7 +16,8 @@
 namespace tenon::cuda {
 namespace {
 
-using Site = std::tuple<std::string, std::int64_t, std::int64_t>;  // op, axis, size
+// op, layer, axis, size
+using Site = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
 
 struct Sites {
   std::mutex mutex;
@@ -50,10 +51,11 @@ Outside* outside_record(int index) {
   return all.records[gpu];
 }
 
-std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t size) {
+std::int64_t outside_site(const OpPlace& op, std::int64_t axis, std::int64_t size) {
   Sites& all = sites();
   const std::lock_guard lock(all.mutex);
-  const auto [found, is_new] = all.numbers.try_emplace({op, axis, size}, all.by_number.size());
+  const auto [found, is_new] =
+      all.numbers.try_emplace({op.operation, op.layer, axis, size}, all.by_number.size());
   if (is_new) all.by_number.push_back(found->first);
   return found->second;
 }
@@ -67,11 +69,10 @@ void throw_outside(int index) {
   const std::int64_t mark = record.mark, found = record.index;
   if (mark == 0) return;
   record.mark = 0;
-  const auto& [op, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
+  const auto& [op, layer, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
   const std::int64_t place = (mark & ((std::int64_t{1} << kSiteShift) - 1)) - 1;
-  throw ValueError(
-      cat(index_outside(op, found, axis, size, place),
-          "; a GPU reports this only after all queued work has run, updates included"));
+  throw index_outside({op, layer}, found, axis, size, place,
+                      "; a GPU reports this only after all queued work has run, updates included");
 }
 
 }  // namespace tenon::cuda

@@ -8,8 +8,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include "base/make_error.h"
 #include "cuda/kernels/opaque/movement_args.cuh"
 
 namespace tenon::cuda {
@@ -18,7 +18,7 @@ namespace tenon::cuda {
 Outside* outside_record(int index);
 /// A number for the op (with its layer) and the axis that it indexes; equal sites have equal
 /// numbers.
-std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t size);
+std::int64_t outside_site(const OpPlace& op, std::int64_t axis, std::int64_t size);
 /// Call after waiting for the GPU's work: throws ValueError for the record, once.
 void throw_outside(int index);
 

@@ -9,6 +9,7 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
 #include "data/samples/published_sets.h"
@@ -80,9 +81,10 @@ TensorDatasetParts load_cifar(const std::string& folder, bool test) {
     const std::string path = cat(folder, "/", name);
     const std::string part = io::read_file(path);
     if (part.empty() || part.size() % record != 0)
-      throw FormatError(
-          cat(path, ": has ", part.size(), " bytes, which is not a multiple of the record size ",
-              record, ": it is not a binary CIFAR-", format.classes, " file, or is truncated"));
+      throw make_error<FormatError>(FileName{path}, ": has ", part.size(),
+                                    " bytes, which is not a multiple of the record size ", record,
+                                    ": it is not a binary CIFAR-", format.classes,
+                                    " file, or is truncated");
     begins.emplace_back(static_cast<std::int64_t>(bytes.size() / record), path);
     bytes += part;
   }

@@ -6,6 +6,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
 #include "data/samples/published_sets.h"
@@ -31,8 +32,8 @@ std::string idx_file(const std::string& folder, const std::string& stem, const c
   const std::string ending = std::string(kind) == "images" ? "idx3-ubyte" : "idx1-ubyte";
   std::string path = find_idx(folder, cat(stem, "-", kind), ending);
   if (path.empty())
-    throw IoError(cat(folder, ": holds no ", stem, "-", kind, "-", ending,
-                      " (with or without .gz): check the folder"));
+    throw make_error<IoError>(FileName{folder}, ": holds no ", stem, "-", kind, "-", ending,
+                              " (with or without .gz): check the folder");
   return path;
 }
 
@@ -47,7 +48,8 @@ IdxLabels load_labels(const std::string& folder, const std::string& stem,
   const std::string file = idx_file(folder, stem, "labels");
   const Tensor given = io::load_idx(file);
   if (given.rank() != 1)
-    throw FormatError(cat(file, ": holds ", given.shape(), ", not one label for each image"));
+    throw make_error<FormatError>(FileName{file}, ": holds ", given.shape(),
+                                  ", not one label for each image");
   Tensor targets = valued_targets(given, values, file);
   return {std::move(targets), std::move(values)};
 }
@@ -60,8 +62,8 @@ TensorDatasetParts load_idx(const std::string& folder, const std::string& stem,
   options.channel_axis = true;
   parts.input = io::parse_idx(io::read_file(images), images, options);
   if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
-    throw FormatError(cat(images, ": holds ", parts.input.dtype(), " ", parts.input.shape(),
-                          ", not uint8 images [N, height, width]"));
+    throw make_error<FormatError>(FileName{images}, ": holds ", parts.input.dtype(), " ",
+                                  parts.input.shape(), ", not uint8 images [N, height, width]");
   parts.target = labels.targets;
   name_by_values(parts, labels.values, idx_file(folder, stem, "labels"));
   parts.description = cat(parts.input.shape()[0], " images of ", images);

@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
@@ -80,9 +81,9 @@ std::vector<ImageItem> classes_in(const fs::path& folder, bool videos,
   const Notes found = left_out.notes();
   notes.insert(notes.end(), found.begin(), found.end());
   if (items.empty() && !beside.empty())
-    throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
-                          " is in none: move it into one, as in ",
-                          (folder / "cats" / beside).string()));
+    throw make_error<FormatError>(FileName{folder.string()}, ": sub-folders are the classes, and ",
+                                  beside, " is in none: move it into one, as in ",
+                                  (folder / "cats" / beside).string());
   for (ImageItem& item : items)
     if (!group_rule.empty()) item.group = group_below(folder, item, group_rule);
   return items;
@@ -105,7 +106,7 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   std::vector<fs::path> out;
   for (const std::string& name : names_in(folder.string(), error))
     if (!name.starts_with('.')) out.push_back(folder / name);
-  if (error) throw IoError(cat(folder.string(), ": ", error.message()));
+  if (error) throw make_error<IoError>(FileName{folder.string()}, ": ", error.message());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -118,12 +119,12 @@ void refuse_parts_within(const fs::path& folder, const std::string& what) {
   for (const std::string& name : names)
     if (const auto part = part_named(name)) (*part == Split::Train ? train : other) = name;
   if (train.empty() || other.empty()) return;
-  throw FormatError(cat(folder.string(), ": ", what, ", and holds ", train, " and ", other,
-                        ", which are parts by their names. Parts lie above the classes, as in ",
-                        train,
-                        "/cats: move the folders, or name the one that holds the parts, "
-                        "folder:",
-                        folder.string()));
+  throw make_error<FormatError>(
+      FileName{folder.string()}, ": ", what, ", and holds ", train, " and ", other,
+      ", which are parts by their names. Parts lie above the classes, as in ", train,
+      "/cats: move the folders, or name the one that holds the parts, "
+      "folder:",
+      folder.string());
 }
 
 // "train/train/cats" and "test/test/cats" come of archives that are unpacked twice. A class of such
@@ -134,18 +135,19 @@ void require_classes(const fs::path& folder) {
         return part_named(name).has_value();
       }))
     return;
-  throw FormatError(cat(folder.string(),
-                        ": its sub-folders would be the classes, and all are named "
-                        "as parts are: ",
-                        joined_names(names), ". Move the folders of the classes into ",
-                        folder.string()));
+  throw make_error<FormatError>(FileName{folder.string()},
+                                ": its sub-folders would be the classes, and all are named "
+                                "as parts are: ",
+                                joined_names(names), ". Move the folders of the classes into ",
+                                folder.string());
 }
 
 // The sub-folders' items, each of its part where the sub-folders are parts.
 std::vector<ImageItem> folder_items(const std::string& folder, bool videos, const ImageSplit& split,
                                     Notes& notes) {
   const fs::path root = io::system_path(folder);
-  if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
+  if (!is_folder_there(root))
+    throw make_error<IoError>(FileName{folder}, ": there is no such folder");
   PartFolders parts;
   if (split.part_folders) parts = part_folders(folder, sub_folders(root));
   if (!parts.any()) {
@@ -159,8 +161,8 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
   if (parts.by_words)
     notes.push_back({cat("sub-folders are parts: ", parts.text()), 1, folder, true});
   if (!parts.test.empty() && !split.test_path.empty())
-    throw ValueError(cat(folder, ": holds ", parts.test,
-                         ", and the test part is to lie elsewhere: leave out one of them"));
+    throw make_error<ValueError>(FileName{folder}, ": holds ", parts.test,
+                                 ", and the test part is to lie elsewhere: leave out one of them");
   if (!parts.beside.empty())
     notes.push_back({cat(parts.beside.size(), parts.beside.size() == 1 ? " folder" : " folders",
                          " beside ", parts.train, " left out: ", joined_names(parts.beside)),
@@ -169,7 +171,8 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
   const auto add = [&](const std::string& name, std::optional<Split> part) {
     if (name.empty()) return;
     std::vector<ImageItem> items = classes_in(root / name, videos, split.split.group, notes);
-    if (items.empty()) throw FormatError(cat((root / name).string(), ": holds no images"));
+    if (items.empty())
+      throw make_error<FormatError>(FileName{(root / name).string()}, ": holds no images");
     for (ImageItem& item : items) {
       item.lies_in = part;
       all.push_back(std::move(item));

@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
@@ -32,9 +33,10 @@ ListColumns list_columns(const LineReader& lines) {
     if (out.word == kNone) out.word = 1 - out.path;
   }
   if (out.path == kNone || out.word == kNone)
-    throw FormatError(cat(lines.file(), ": of its ", lines.columns(), " columns none is called ",
-                          out.path == kNone ? "filename, path or image" : "label or class",
-                          ": rename the header's field"));
+    throw make_error<FormatError>(FileName{lines.file()}, ": of its ", lines.columns(),
+                                  " columns none is called ",
+                                  out.path == kNone ? "filename, path or image" : "label or class",
+                                  ": rename the header's field");
   return out;
 }
 
@@ -48,8 +50,9 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
   const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
   if (path.empty())
-    throw FormatError(
-        cat(lines.where(), ": has ", fields.size(), " fields where a path and a class are needed"));
+    throw make_error<FormatError>(FileName{lines.file()}, ", line ", LineNumber{lines.line()},
+                                  ": has ", fields.size(),
+                                  " fields where a path and a class are needed");
   return trimmed(path);
 }
 
@@ -75,7 +78,8 @@ std::vector<ImageItem> list_items(const std::string& file, bool videos, const st
     const std::string word(
         lines.label(columns.word == kNone ? fields.back() : fields[columns.word]));
     if (path.empty() || word.empty())
-      throw FormatError(cat(lines.where(), ": the path or the class is empty"));
+      throw make_error<FormatError>(FileName{lines.file()}, ", line ", LineNumber{lines.line()},
+                                    ": the path or the class is empty");
     if (!videos && io::looks_like_video(path)) {
       if (left_out.count++ == 0) left_out.first = lines.where();
       continue;

@@ -12,6 +12,7 @@
 #include <tenon/images.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/images/image_transforms.h"
 #include "data/images/transforms.h"
@@ -59,9 +60,9 @@ Shape shape_of(const ImageOptions& options) {
 
 void check_target(const Image& image, const ImageTarget& target, const std::string& name) {
   if (image.width != target.width || image.height != target.height)
-    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height,
-                         " after its transforms, not ", target.width, " x ", target.height,
-                         ": end with a crop"));
+    throw make_error<ShapeError>(FileName{name}, ": is ", image.width, " x ", image.height,
+                                 " after its transforms, not ", target.width, " x ", target.height,
+                                 ": end with a crop");
 }
 
 // Rows of pixels as planes of channels.

@@ -4,6 +4,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
@@ -74,7 +75,8 @@ void add_sample(ShardParts& parts, const std::string& shard, const std::string& 
   if (parts.images > 0) {
     const std::string& word = parts.word.empty() ? parts.folder : parts.word;
     if (word.empty())
-      throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
+      throw make_error<FormatError>(FileName{parts.name},
+                                    ": has no class: neither a .cls beside it nor a folder");
     index.items.push_back({parts.name, word, parts.word.empty()});
     index.items.back().lies_in = lies_in;
     if (!index.group_rule.empty())
@@ -108,7 +110,8 @@ void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Spl
       parts.name = cat(path, ":", member);
       parts.place = {file, reader.place(), reader.size()};
       if (reader.size() > kMostImageBytes)
-        throw FormatError(cat(parts.name, ": an image of ", reader.size(), " bytes"));
+        throw make_error<FormatError>(FileName{parts.name}, ": an image of ", reader.size(),
+                                      " bytes");
       const std::string folder = slash > 0 ? member.substr(0, slash - 1) : "";
       parts.folder = folder.substr(folder.rfind('/') + 1);
       if (parts.folder == ".") parts.folder.clear();
@@ -128,7 +131,8 @@ void index_shards(const std::string& pattern, std::optional<Split> lies_in, Shar
     index.files.push_back(std::make_unique<io::InputFile>(path));
     index_shard(*index.files.back(), index.files.size() - 1, lies_in, index);
   }
-  if (index.items.size() == before) throw FormatError(cat(pattern, ": holds no images"));
+  if (index.items.size() == before)
+    throw make_error<FormatError>(FileName{pattern}, ": holds no images");
 }
 
 }  // namespace tenon::data

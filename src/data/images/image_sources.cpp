@@ -15,6 +15,7 @@
 
 #include "base/digest.h"
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "data/images/image_items.h"
@@ -62,10 +63,10 @@ void number_classes(ImageList& list) {
                                          : list.split.class_names;
   for (const std::string& name : names)
     if (io::not_utf8(name) != std::string::npos)
-      throw FormatError(cat(list.what, ": a class name is not UTF-8: '", name.substr(0, 60),
-                            "': rename the class"));
+      throw make_error<FormatError>(FileName{list.what}, ": a class name is not UTF-8: '",
+                                    name.substr(0, 60), "': rename the class");
   if (names.size() > kMostClasses)
-    throw FormatError(cat(list.what, ": has ", names.size(), " classes"));
+    throw make_error<FormatError>(FileName{list.what}, ": has ", names.size(), " classes");
   std::map<std::string, std::int64_t> order;
   for (std::size_t k = 0; k < names.size(); ++k)
     order.emplace(names[k], static_cast<std::int64_t>(k));
@@ -80,7 +81,7 @@ void number_classes(ImageList& list) {
 }
 
 std::shared_ptr<const ImageList> finished(ImageList list) {
-  if (list.items.empty()) throw FormatError(cat(list.what, ": holds no images"));
+  if (list.items.empty()) throw make_error<FormatError>(FileName{list.what}, ": holds no images");
   number_classes(list);
   return std::make_shared<const ImageList>(std::move(list));
 }
@@ -256,7 +257,8 @@ bool takes_videos(const VideoFrames& frames) {
 
 // Adds what has files of its own for testing.
 void add_test_items(ImageList& list, std::vector<ImageItem> test) {
-  if (test.empty()) throw FormatError(cat(list.split.test_path, ": holds no images"));
+  if (test.empty())
+    throw make_error<FormatError>(FileName{list.split.test_path}, ": holds no images");
   for (ImageItem& item : test) {
     item.lies_in = Split::Test;
     list.items.push_back(std::move(item));
@@ -296,7 +298,7 @@ std::shared_ptr<const ImageList> gather_list(const std::string& file, const Imag
       add_test_items(list,
                      list_items(split.test_path, videos, split.split.group, rows, list.notes));
   } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
+    throw in_file(file, error);
   }
   return finished(std::move(list));
 }
@@ -364,7 +366,8 @@ std::shared_ptr<ImageFiles> open_image_list(const std::string& file, Split part,
 }
 
 std::shared_ptr<ImageFiles> open_video(const std::string& file, const VideoFrames& frames) {
-  if (!takes_videos(frames)) throw ValueError(cat(file, ": no frames of it are asked for"));
+  if (!takes_videos(frames))
+    throw make_error<ValueError>(FileName{file}, ": no frames of it are asked for");
   (void)io::Video(file);  // what is wrong with it is said now
   return std::make_shared<ImagePaths>(finished({.items = {{file, "video"}}, .what = file}),
                                       Split::All, frames);

@@ -8,7 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/str.h"
+#include "base/make_error.h"
 #include "scalar/image.h"
 
 namespace tenon::data {
@@ -329,9 +329,9 @@ std::vector<Image> crops_of(const Image& image, const Transform& step, const Ima
                             const std::string& name) {
   const ImageSize to = size_or_target(number_of(step, 0), target);
   if (image.width < to.width || image.height < to.height)
-    throw ShapeError(cat(name, ": is ", image.width, " x ", image.height, " where '", step.name,
-                         "' takes crops of ", to.width, " x ", to.height,
-                         ": put resize before it"));
+    throw make_error<ShapeError>(FileName{name}, ": is ", image.width, " x ", image.height,
+                                 " where '", step.name, "' takes crops of ", to.width, " x ",
+                                 to.height, ": put resize before it");
   std::vector<Image> out;
   const auto five_of = [&](const Image& whole) {
     const int right = whole.width - to.width, below = whole.height - to.height;

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::data {
@@ -148,20 +149,21 @@ PartFolders part_folders(const std::string& folder, const std::vector<std::strin
                          : *part == Split::Validation ? out.validation
                                                       : out.test;
     if (!place.empty())
-      throw FormatError(cat(folder, ": holds both ", place, " and ", name, ", which are both the ",
-                            data::name(*part),
-                            " part by their names: move one of them elsewhere. Where they are "
-                            "classes, say so: parts=no"));
+      throw make_error<FormatError>(
+          FileName{folder}, ": holds both ", place, " and ", name, ", which are both the ",
+          data::name(*part),
+          " part by their names: move one of them elsewhere. Where they are "
+          "classes, say so: parts=no");
     place = name;
   }
   if (named.empty() || (!out.train.empty() && !(out.validation.empty() && out.test.empty())))
     return out;
-  throw FormatError(
-      cat(folder, ": its sub-folders are the classes, and one would be called '", named,
-          "'. Parts are a folder train beside val or test; else name the folder that holds the "
-          "classes, as in ",
-          (std::filesystem::path(folder) / named).string(), ". Where '", named,
-          "' is a class, say so: parts=no"));
+  throw make_error<FormatError>(
+      FileName{folder}, ": its sub-folders are the classes, and one would be called '", named,
+      "'. Parts are a folder train beside val or test; else name the folder that holds the "
+      "classes, as in ",
+      (std::filesystem::path(folder) / named).string(), ". Where '", named,
+      "' is a class, say so: parts=no");
 }
 
 std::string name_prefix(const std::string& path) {

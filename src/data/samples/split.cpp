@@ -16,6 +16,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/order.h"
 
@@ -34,16 +35,18 @@ void check(const SplitOptions& o, const SampleMarks& marks, const std::string& n
   checked_shares(o, name);
   const bool stratify = o.stratify.value_or(false);
   if (stratify && marks.classes.empty())
-    throw ValueError(cat(name, ": 'stratify' keeps the shares of classes, and it has none"));
+    throw make_error<ValueError>(FileName{name},
+                                 ": 'stratify' keeps the shares of classes, and it has none");
   if (stratify && !o.group.empty())
-    throw ValueError(cat(
-        name, ": groups stay whole or classes keep their shares: choose 'group' or 'stratify'"));
+    throw make_error<ValueError>(
+        FileName{name},
+        ": groups stay whole or classes keep their shares: choose 'group' or 'stratify'");
   if (o.chronological && (stratify || !o.group.empty()))
-    throw ValueError(cat(name,
-                         ": a chronological division keeps the order of the samples: leave out '",
-                         stratify ? "stratify" : "group", "'"));
+    throw make_error<ValueError>(
+        FileName{name}, ": a chronological division keeps the order of the samples: leave out '",
+        stratify ? "stratify" : "group", "'");
   if (!o.group.empty() && marks.groups.empty())
-    throw ValueError(cat(name, ": 'group' keeps groups whole, and it has none"));
+    throw make_error<ValueError>(FileName{name}, ": 'group' keeps groups whole, and it has none");
 }
 
 // Number of samples of a share of `count`, at least one where any can be spared.
@@ -56,8 +59,8 @@ std::int64_t quota(double share, std::int64_t count) {
 // A share of nearly one may be all samples when it is rounded.
 void require_rest(double share, std::int64_t count, const char* part, const std::string& name) {
   if (share > 0.5 && count > 1 && std::llround(share * static_cast<double>(count)) >= count)
-    throw ValueError(cat(name, ": the ", part, " part's share, ", share, " of ", count,
-                         " samples, leaves none for training: choose a smaller one"));
+    throw make_error<ValueError>(FileName{name}, ": the ", part, " part's share, ", share, " of ",
+                                 count, " samples, leaves none for training: choose a smaller one");
 }
 
 // There are as many folds as things that may be apart, at most. A chronological fold is trained on
@@ -66,9 +69,10 @@ void require_folds(const SplitOptions& o, std::int64_t things, const char* calle
                    const std::string& name) {
   const std::int64_t most = things - (o.chronological ? 1 : 0);
   if (o.folds <= most) return;
-  throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds, ": there are ", things, called,
-                       most < 2 ? ", too few for folds"
-                                : cat(", which make ", most, " folds at most: give fewer folds")));
+  throw make_error<ValueError>(
+      FileName{name}, ": fold ", o.fold, " of ", o.folds, ": there are ", things, called,
+      most < 2 ? ", too few for folds"
+               : cat(", which make ", most, " folds at most: give fewer folds"));
 }
 
 // A class's samples in `list`, and how many of them a part takes.
@@ -380,10 +384,11 @@ Parts divide(const SplitOptions& options, std::int64_t samples, const SampleMark
              const std::string& name) {
   if (!marks.units.empty()) {
     if (unit_count(marks) < 2 && samples > 1 && (options.folds != 0 || test_share(options) > 0))
-      throw ValueError(cat(name,
-                           ": samples of one file or text stay in one part, and all are of one "
-                           "file or text: name other files for testing (test=), or leave the "
-                           "test part out (split=0)"));
+      throw make_error<ValueError>(
+          FileName{name},
+          ": samples of one file or text stay in one part, and all are of one "
+          "file or text: name other files for testing (test=), or leave the "
+          "test part out (split=0)");
     const Parts of_units = divide(options, unit_count(marks), marks_of_units(marks),
                                   cat(name, " (samples of one file or text count as one)"));
     Parts out;
@@ -398,11 +403,12 @@ Parts divide(const SplitOptions& options, std::int64_t samples, const SampleMark
   const auto count = [&](Split part) { return std::count(out.begin(), out.end(), part); };
   const bool tests = options.folds != 0 || test_share(options) > 0;
   if (count(Split::Train) == 0 || (tests && count(Split::Test) == 0))
-    throw ValueError(cat(
-        name, ": of ", samples, options.group.empty() ? " samples, " : " samples in whole groups, ",
-        count(Split::Train), " are left for training and ", count(Split::Test),
+    throw make_error<ValueError>(
+        FileName{name}, ": of ", samples,
+        options.group.empty() ? " samples, " : " samples in whole groups, ", count(Split::Train),
+        " are left for training and ", count(Split::Test),
         " for testing: choose other shares or fewer folds, or leave the test part out "
-        "(split=0)"));
+        "(split=0)");
   return out;
 }
 
@@ -416,22 +422,24 @@ std::vector<std::int64_t> samples_of(const Parts& parts, Split part) {
 std::pair<double, double> checked_shares(const SplitOptions& o, const std::string& name) {
   const auto share = [&](double value, const char* what) {
     if (!(value >= 0 && value < 1))
-      throw ValueError(cat(name, ": the ", what, " part's share is ", value,
-                           ", must be at least 0 and less than 1"));
+      throw make_error<ValueError>(FileName{name}, ": the ", what, " part's share is ", value,
+                                   ", must be at least 0 and less than 1");
     return value;
   };
   if ((o.folds != 0 || o.fold != 0) && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
-    throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds,
-                         ": there are 2 folds or more, numbered from 1"));
+    throw make_error<ValueError>(FileName{name}, ": fold ", o.fold, " of ", o.folds,
+                                 ": there are 2 folds or more, numbered from 1");
   if (o.folds != 0 && o.test)
-    throw ValueError(cat(name, ": a fold is the test part: leave out the test part's share"));
+    throw make_error<ValueError>(FileName{name},
+                                 ": a fold is the test part: leave out the test part's share");
   return {share(test_share(o), "test"), share(validation_share(o), "validation")};
 }
 
 SplitOptions without_test(const SplitOptions& options, const std::string& name) {
   if (options.test.value_or(0) > 0 || options.folds != 0)
-    throw ValueError(cat(name, ": the test part has files of its own: leave out how to divide it",
-                         options.folds != 0 ? " (the fold)" : " off (its share)"));
+    throw make_error<ValueError>(FileName{name},
+                                 ": the test part has files of its own: leave out how to divide it",
+                                 options.folds != 0 ? " (the fold)" : " off (its share)");
   SplitOptions out = options;
   out.test = 0;
   return out;
@@ -507,10 +515,6 @@ OrderOfTimes order_of_times(const std::vector<double>& times, const Parts& parts
 std::string of_files(const std::string& file, const std::string& test_file, Split part) {
   if (test_file.empty() || part == Split::Train || part == Split::Validation) return file;
   return part == Split::Test ? test_file : cat(file, " and ", test_file);
-}
-
-std::string message_of(const std::string& file, const std::string& message) {
-  return message.starts_with(file) ? message : cat(file, ": ", message);
 }
 
 Indices numbers_of_words(const std::vector<std::string_view>& words) {

@@ -82,9 +82,6 @@ OrderOfTimes order_of_times(const std::vector<double>& times, const Parts& parts
 /// The files of a part of a source whose test part may be another file, for descriptions.
 std::string of_files(const std::string& file, const std::string& test_file, Split part);
 
-/// "FILE: MESSAGE", or the message alone if it contains the file name.
-std::string message_of(const std::string& file, const std::string& message);
-
 /// Numbers the distinct words in order of first occurrence.
 std::vector<std::int64_t> numbers_of_words(const std::vector<std::string_view>& words);
 

@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/tables/table.h"
 #include "data/tables/table_columns.h"
@@ -37,9 +38,10 @@ class CsvTable {
         how_(file_.columns()),
         orders_(file_.columns(), kAnyOrder) {
     if (options_.labelled && file_.columns() < 2)
-      throw FormatError(cat(name_, ": line ", file_.first_line(),
-                            " has one column; inputs and a label are needed, separated by commas, "
-                            "semicolons, tabs, '|' or spaces (separator=CHAR says which)"));
+      throw make_error<FormatError>(
+          FileName{name_}, ": line ", LineNumber{file_.first_line()},
+          " has one column; inputs and a label are needed, separated by commas, "
+          "semicolons, tabs, '|' or spaces (separator=CHAR says which)");
     find_header();
     if (options_.labelled) find_label();
     if (!options_.split.group.empty()) group_ = find(options_.split.group);
@@ -48,7 +50,8 @@ class CsvTable {
     } else {
       find_inputs();
     }
-    if (inputs_.empty()) throw FormatError(cat(name_, ": no column is left as an input"));
+    if (inputs_.empty())
+      throw make_error<FormatError>(FileName{name_}, ": no column is left as an input");
   }
 
   ReadTable read(bool divided) {
@@ -141,8 +144,8 @@ class CsvTable {
     const std::int64_t at =
         options_.label_column < 0 ? columns + options_.label_column : options_.label_column;
     if (at < 0 || at >= columns)
-      throw ValueError(cat(name_, ": label column ", options_.label_column, " is not one of its ",
-                           columns, " columns"));
+      throw make_error<ValueError>(FileName{name_}, ": label column ", options_.label_column,
+                                   " is not one of its ", columns, " columns");
     return static_cast<std::size_t>(at);
   }
   // A column that must be there.
@@ -205,7 +208,8 @@ class CsvTable {
           continue;
         }
         if (left_out[at])
-          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
+          throw make_error<ValueError>(FileName{name_}, ": the column ", in_quotes(column),
+                                       " is no input");
         how_[at] = how;
         if (how == Reading::Words) categories_.push_back(at);
         if (options_.day_first && how == Reading::Dates)
@@ -216,7 +220,7 @@ class CsvTable {
     ask(options_.dates, Reading::Dates);
     if (group_ != kNone && group_ != label_) how_[group_] = Reading::Groups;
     if (group_ != kNone && group_ == label_ && !options_.classes)
-      throw ValueError(cat(name_, ": the target cannot be what groups rows"));
+      throw make_error<ValueError>(FileName{name_}, ": the target cannot be what groups rows");
   }
   // By name; without names, or with none in the header that is known, by place. The parts of a date
   // share their column, and no other two do.
@@ -236,9 +240,9 @@ class CsvTable {
         if (at == kNone)
           throw FormatError(cat(no_column(known[k].name), ", which the model reads"));
         if (taken[at] && !shares(k))
-          throw FormatError(cat(name_, ": the column ", in_quotes(names_[at]),
-                                " matches two of the model's columns, '", known[k].name,
-                                "' is the second: column names must differ as in training"));
+          throw make_error<FormatError>(FileName{name_}, ": the column ", in_quotes(names_[at]),
+                                        " matches two of the model's columns, '", known[k].name,
+                                        "' is the second: column names must differ as in training");
         taken[at] = true;
         inputs_.push_back(at);
       }
@@ -247,7 +251,8 @@ class CsvTable {
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inputs_[k] == label_)
-        throw FormatError(cat(name_, ": the label's ", title(label_).text(), " is an input too"));
+        throw make_error<FormatError>(FileName{name_}, ": the label's ", title(label_).text(),
+                                      " is an input too");
       how_[inputs_[k]] = !known[k].date.empty()    ? Reading::Dates
                          : known[k].values.empty() ? Reading::Numbers
                                                    : Reading::Words;
@@ -265,15 +270,16 @@ class CsvTable {
           return column.date.empty() || column.date == kDateParts[0];
         }));
     if (places.size() != needed)
-      throw FormatError(cat(name_, ": has ", places.size(),
-                            " columns, and the model was trained on ", needed,
-                            places.size() == needed + 1 && !options_.labelled
-                                ? cat("; with labels: --data csv:", name_)
-                                : "; a header with their names would tell which"));
+      throw make_error<FormatError>(FileName{name_}, ": has ", places.size(),
+                                    " columns, and the model was trained on ", needed,
+                                    places.size() == needed + 1 && !options_.labelled
+                                        ? cat("; with labels: --data csv:", name_)
+                                        : "; a header with their names would tell which");
     std::size_t next = 0;
     for (const TableColumn& column : known) {
       if (column.date.empty() || column.date == kDateParts[0]) ++next;
-      if (next == 0) throw FormatError(cat(name_, ": the model's dates have no year"));
+      if (next == 0)
+        throw make_error<FormatError>(FileName{name_}, ": the model's dates have no year");
       inputs_.push_back(places[next - 1]);
     }
   }
@@ -286,9 +292,10 @@ class CsvTable {
     lines_ = std::move(rows.lines);
     rows_ = std::ssize(lines_);
     if (rows_ == 0 && rows.unlabelled.count > 0)
-      throw FormatError(cat(name_, ": none of its ", rows.unlabelled.count, " rows has a label in ",
-                            title(label_).text(), " (label=NAME says which column holds them)"));
-    if (rows_ == 0) throw FormatError(cat(name_, ": holds a header but no rows"));
+      throw make_error<FormatError>(FileName{name_}, ": none of its ", rows.unlabelled.count,
+                                    " rows has a label in ", title(label_).text(),
+                                    " (label=NAME says which column holds them)");
+    if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": holds a header but no rows");
     note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
     note_unlabelled(rows.unlabelled);
     read_again();
@@ -344,21 +351,22 @@ class CsvTable {
     const RawColumn& raw = raw_[column];
     if (raw.odd.count > 0 || (raw.date_orders & kYearFirst) != 0) return;
     if (raw.date_orders == (kDayFirst | kMonthFirst))
-      throw FormatError(cat(name_, ": ", title(column).text(),
-                            " holds dates with ambiguous day and month: dayfirst=yes or "
-                            "dayfirst=no says which comes first"));
+      throw make_error<FormatError>(FileName{name_}, ": ", title(column).text(),
+                                    " holds dates with ambiguous day and month: dayfirst=yes or "
+                                    "dayfirst=no says which comes first");
   }
   [[noreturn]] void refuse_words(std::size_t column) const {
     const OddField& field = raw_[column].odd;
-    throw FormatError(cat(name_, ": line ", field.line, ", ", title(column).text(), ": ",
-                          in_quotes(field.text), " is not a number, and ", field.count, " of ",
-                          rows_, " fields of the column are like it: ",
-                          reading_hint(field.text, title(column), file_.numbers())));
+    throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{field.line}, ", ",
+                                  title(column).text(), ": ", in_quotes(field.text),
+                                  " is not a number, and ", field.count, " of ", rows_,
+                                  " fields of the column are like it: ",
+                                  reading_hint(field.text, title(column), file_.numbers()));
   }
   [[noreturn]] void refuse(std::size_t column, const OddField& field,
                            const std::string& what) const {
-    throw FormatError(cat(name_, ": line ", field.line, ", ", title(column).text(), ": ",
-                          in_quotes(field.text), " ", what));
+    throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{field.line}, ", ",
+                                  title(column).text(), ": ", in_quotes(field.text), " ", what);
   }
   [[noreturn]] void refuse_number(std::size_t column, const char* more = "") const {
     const OddField &odd = raw_[column].odd, &large = raw_[column].too_large;
@@ -395,9 +403,11 @@ class CsvTable {
     if (!told_by_label_ || label_ == kNone || !options_.classes) return;
     const std::vector<std::string>& labels = raw_[label_].texts;
     if (std::find(labels.begin(), labels.end(), names_[label_]) != labels.end())
-      throw FormatError(cat(name_, ": line ", file_.first_line(), ": ", in_quotes(names_[label_]),
-                            " may be the name of the label's column or a label as further down: "
-                            "header=yes or header=no says which"));
+      throw make_error<FormatError>(
+          FileName{name_}, ": line ", LineNumber{file_.first_line()}, ": ",
+          in_quotes(names_[label_]),
+          " may be the name of the label's column or a label as further down: "
+          "header=yes or header=no says which");
   }
   void note_conversions(const Conversions& done) {
     const auto note = [&](const Conversions::Kind& kind, const char* what) {
@@ -560,14 +570,14 @@ class CsvTable {
   }
   Tensor images(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const {
     if (options_.image_shape.numel() != std::ssize(inputs_))
-      throw ShapeError(cat(name_, ": its ", inputs_.size(), " input columns are no image of shape ",
-                           options_.image_shape));
+      throw make_error<ShapeError>(FileName{name_}, ": its ", inputs_.size(),
+                                   " input columns are no image of shape ", options_.image_shape);
     std::vector<std::uint8_t> bytes(inputs.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
-        throw FormatError(
-            cat(name_, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])],
-                " holds ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255"));
+        throw make_error<FormatError>(
+            FileName{name_}, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])],
+            " holds ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};

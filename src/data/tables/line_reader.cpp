@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/text/encoding.h"
 
@@ -113,9 +114,9 @@ void LineReader::find_group(const std::string& group) {
     Notes ignored;
     group_ = ColumnNames(first_, file_, ignored).find(group, file_);
     if (group_ == kNone)
-      throw ValueError(
-          cat(file_, ": its first line names no column '", group,
-              "': give the group's column by its name there, or by its number from 0"));
+      throw make_error<ValueError>(
+          FileName{file_}, ": its first line names no column '", group,
+          "': give the group's column by its name there, or by its number from 0");
   } else {
     group_ = std::stoul(group);
   }
@@ -182,13 +183,13 @@ bool LineReader::next(std::vector<std::string_view>& fields) {
   if (!reader_->next(fields)) return false;
   const std::size_t columns = first_.size() + (group_ == kNone ? 0 : 1);
   if (!names_.empty() && fields.size() != columns)
-    throw FormatError(cat(file_, ": line ", line(), " has ", fields.size(),
-                          " columns where the header has ", columns));
+    throw make_error<FormatError>(FileName{file_}, ": line ", LineNumber{line()}, " has ",
+                                  fields.size(), " columns where the header has ", columns);
   if (group_ != kNone) {
     of_group_ = group_ < fields.size() ? trimmed(fields[group_]) : std::string_view();
     if (of_group_.empty())
-      throw FormatError(
-          cat(file_, ": line ", line(), " has no group in column ", group_, " (counted from 0)"));
+      throw make_error<FormatError>(FileName{file_}, ": line ", LineNumber{line()},
+                                    " has no group in column ", group_, " (counted from 0)");
     fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(group_));
   }
   if (note_quotes_)

@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::data {
@@ -88,8 +89,9 @@ class Pass {
     auto found = known_[c].find(text);
     if (found == known_[c].end()) {
       if (column.texts.size() >= kMostWords)
-        throw FormatError(cat(name_, ": column ", c + 1, " has more than ", kMostWords,
-                              " different words: is it an input or the label's column?"));
+        throw make_error<FormatError>(FileName{name_}, ": column ", c + 1, " has more than ",
+                                      kMostWords,
+                                      " different words: is it an input or the label's column?");
       found = known_[c].emplace(text, static_cast<std::int32_t>(column.texts.size())).first;
       column.texts.emplace_back(text);
       column.spaced.emplace_back();
@@ -196,15 +198,17 @@ io::CsvFormat csv_format(const RowFormat& rows, const std::string& name) {
     out.separator = sign_of(rows.separator);
     if (out.separator == '\0' || out.separator == '"' || out.separator == '\n' ||
         out.separator == '\r')
-      throw ValueError(cat(name, ": the separator '", rows.separator,
-                           "' is none: it is one character, or tab, space, comma, semicolon or "
-                           "pipe"));
+      throw make_error<ValueError>(
+          FileName{name}, ": the separator '", rows.separator,
+          "' is none: it is one character, or tab, space, comma, semicolon or "
+          "pipe");
   }
   out.comments = rows.comment != "none";
   if (out.comments && !rows.comment.empty()) {
     if (rows.comment.size() != 1)
-      throw ValueError(cat(name, ": comments begin with one character, or 'none' there is, not '",
-                           rows.comment, "'"));
+      throw make_error<ValueError>(FileName{name},
+                                   ": comments begin with one character, or 'none' there is, not '",
+                                   rows.comment, "'");
     out.comment = rows.comment[0];
   }
   out.quotes = rows.quotes.value_or(true);
@@ -217,14 +221,15 @@ io::NumberFormat number_format(const std::string& decimal, const std::string& th
   if (!decimal.empty()) out.decimal = sign_of(decimal);
   if (!thousands.empty()) out.thousands = sign_of(thousands);
   if (out.decimal != '.' && out.decimal != ',')
-    throw ValueError(cat(name, ": decimal '", decimal, "', must be '.' or ','"));
+    throw make_error<ValueError>(FileName{name}, ": decimal '", decimal, "', must be '.' or ','");
   if (!thousands.empty() && std::string_view(".,' ").find(out.thousands) == std::string_view::npos)
-    throw ValueError(
-        cat(name, ": thousands '", thousands, "', must be '.', ',', an apostrophe or a space"));
+    throw make_error<ValueError>(FileName{name}, ": thousands '", thousands,
+                                 "', must be '.', ',', an apostrophe or a space");
   if (out.thousands == out.decimal)
-    throw ValueError(cat(name, ": '", std::string(1, out.decimal),
-                         "' is both the decimal sign and between thousands: decimal=, says that "
-                         "decimals stand behind a comma"));
+    throw make_error<ValueError>(
+        FileName{name}, ": '", std::string(1, out.decimal),
+        "' is both the decimal sign and between thousands: decimal=, says that "
+        "decimals stand behind a comma");
   return out;
 }
 
@@ -248,7 +253,7 @@ TableFile::TableFile(std::string_view text, std::string name, const io::CsvForma
   format_.decimal = numbers.decimal;
   io::CsvReader reader(text_, name_, format_);
   std::vector<std::string_view> fields;
-  if (!reader.next(fields)) throw FormatError(cat(name_, ": holds no rows"));
+  if (!reader.next(fields)) throw make_error<FormatError>(FileName{name_}, ": holds no rows");
   separator_ = reader.separator();
   first_line_ = reader.line();
   first_.assign(fields.begin(), fields.end());
@@ -272,8 +277,8 @@ TableRows TableFile::read(const std::vector<Reading>& how, const std::vector<Dat
   if (header) (void)reader.next(fields);
   while (reader.next(fields)) {
     if (fields.size() != columns())
-      throw FormatError(cat(name_, ": line ", reader.line(), " has ", fields.size(),
-                            " columns where the first row has ", columns()));
+      throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{reader.line()}, " has ",
+                                    fields.size(), " columns where the first row has ", columns());
     if (label.column < fields.size() && !label.keep_rows &&
         label.is_missing(fields[label.column])) {
       pass.rows.unlabelled.add(reader.line(), fields[label.column]);

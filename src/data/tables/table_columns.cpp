@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/tables/table_header.h"
 
@@ -129,11 +130,11 @@ std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& tit
   if (!title.category &&
       (out.values.size() > kMostValues ||
        (out.values.size() > kFewValues && out.values.size() * 2 > held_out.size())))
-    throw FormatError(cat(file, ": ", title.text(), " has ", out.values.size(),
-                          " different words in ", held_out.size(), " rows, such as '",
-                          out.values[0].substr(0, 60),
-                          "': these are no categories; leave it out (drop=", title.option(),
-                          "), or say that they are (category=", title.option(), ")"));
+    throw make_error<FormatError>(FileName{file}, ": ", title.text(), " has ", out.values.size(),
+                                  " different words in ", held_out.size(), " rows, such as '",
+                                  out.values[0].substr(0, 60),
+                                  "': these are no categories; leave it out (drop=", title.option(),
+                                  "), or say that they are (category=", title.option(), ")");
   return {out};
 }
 
@@ -164,12 +165,12 @@ void require_memory(const std::vector<TableColumn>& columns, std::size_t rows, s
   const TableColumn& widest =
       *std::max_element(columns.begin(), columns.end(),
                         [](const auto& a, const auto& b) { return a.inputs() < b.inputs(); });
-  throw FormatError(cat(file, ": its ", width_of(columns), " inputs of ", rows, " rows take ",
-                        size_text(static_cast<std::int64_t>(std::min(bytes, 9e18))), ", more than ",
-                        size_text(static_cast<std::int64_t>(most)),
-                        ": leave out columns of many words (",
-                        widest.name.empty() ? "one" : cat("'", widest.name.substr(0, 60), "'"),
-                        " has ", widest.inputs(), " of them), or allow more (memory=SIZE)"));
+  throw make_error<FormatError>(
+      FileName{file}, ": its ", width_of(columns), " inputs of ", rows, " rows take ",
+      size_text(static_cast<std::int64_t>(std::min(bytes, 9e18))), ", more than ",
+      size_text(static_cast<std::int64_t>(most)), ": leave out columns of many words (",
+      widest.name.empty() ? "one" : cat("'", widest.name.substr(0, 60), "'"), " has ",
+      widest.inputs(), " of them), or allow more (memory=SIZE)");
 }
 
 std::string reading_hint(const std::string& field, const ColumnTitle& title,

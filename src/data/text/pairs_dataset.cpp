@@ -10,6 +10,7 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "data/samples/split.h"
@@ -118,7 +119,8 @@ std::vector<TextPair> parse_pairs(const std::string& file, const PairOptions& op
   std::vector<std::string_view> fields;
   while (lines.next(fields)) {
     if (fields.size() != 2)
-      throw FormatError(cat("line ", lines.line(), " is not SOURCE TAB TRANSLATION"));
+      throw make_error<FormatError>("line ", LineNumber{lines.line()},
+                                    " is not SOURCE TAB TRANSLATION");
     out.push_back({std::string(fields[0]), std::string(fields[1]), lines.group(), lines.where()});
   }
   const Notes more = lines.notes();
@@ -230,9 +232,9 @@ PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
         out.pairs.push_back(std::move(pair));
       if (out.pairs.size() == before) throw FormatError("holds no lines");
     } catch (const FormatError& error) {
-      throw FormatError(message_of(path, error.what()));
+      throw in_file(path, error);
     } catch (const ValueError& error) {
-      throw ValueError(message_of(path, error.what()));
+      throw in_file(path, error);
     }
   };
   add(file);
@@ -295,9 +297,9 @@ PartReader read_pairs(const std::string& file, const PairOptions& options) {
     try {
       return part_of_pairs(files(), vocabulary, file, part, options);
     } catch (const FormatError& error) {
-      throw FormatError(message_of(file, error.what()));
+      throw in_file(file, error);
     } catch (const ValueError& error) {
-      throw ValueError(message_of(file, error.what()));
+      throw in_file(file, error);
     }
   };
 }

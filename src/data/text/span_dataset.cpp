@@ -8,6 +8,7 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/split.h"
 #include "data/text/text_parts.h"
@@ -116,8 +117,8 @@ class QuestionReader {
       const bool has_place = parts.size() == 4 && !parts[2].empty();
       if (parts.size() < 3 || parts.size() > 4 || parts[0].empty() ||
           (has_place && !(io::parse_number(parts[3], place) && place >= 0 && place < 1e9)))
-        throw FormatError(
-            cat("line ", number, " is not QUESTION TAB TEXT TAB ANSWER TAB POSITION"));
+        throw make_error<FormatError>("line ", LineNumber{number},
+                                      " is not QUESTION TAB TEXT TAB ANSWER TAB POSITION");
       const std::string id = cat("line ", number);
       if (parts[2].empty())
         add(id, parts[0], parts[1], {}, -1);
@@ -360,7 +361,8 @@ std::vector<SpanQuestion> chosen_questions(const std::vector<const SpanQuestion*
 PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> kept,
                       const SpanOptions& options) {
   if (!options.split.group.empty())
-    throw ValueError(cat(file, ": questions about one text stay in one part: leave out 'group'"));
+    throw make_error<ValueError>(FileName{file},
+                                 ": questions about one text stay in one part: leave out 'group'");
   const bool own_test = !options.test_file.empty();
   const auto own = once([=] { return questions_of(file, *kept); });
   const auto test = once([=] { return questions_of(options.test_file, *kept); });

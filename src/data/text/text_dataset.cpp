@@ -6,6 +6,7 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
 #include "data/samples/split.h"
@@ -187,7 +188,8 @@ std::shared_ptr<Dataset> part_of_text(const ReadText& read, const std::string& f
 
 PartReader read_text(const std::string& file, const TextOptions& options) {
   if (options.length < 1)
-    throw ValueError(cat(file, ": windows of ", options.length, " tokens: give 1 or more"));
+    throw make_error<ValueError>(FileName{file}, ": windows of ", options.length,
+                                 " tokens: give 1 or more");
   const auto read =
       once([=] { return naming_file(file, [&] { return read_whole_text(file, options); }); });
   return [=](Split part) -> std::shared_ptr<Dataset> {

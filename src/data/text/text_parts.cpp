@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/split.h"
 
@@ -42,10 +43,11 @@ TextParts text_parts(std::string_view text, const SplitOptions& options, bool ow
                      bool between_words, const std::string& name) {
   SplitOptions how = own_test ? without_test(options, name) : options;
   if (!how.group.empty() || how.stratify.value_or(false))
-    throw ValueError(cat(name,
-                         ": parts of a text are stretches of it, neither grouped nor stratified: "
-                         "leave out '",
-                         how.group.empty() ? "stratify" : "group", "'"));
+    throw make_error<ValueError>(
+        FileName{name},
+        ": parts of a text are stretches of it, neither grouped nor stratified: "
+        "leave out '",
+        how.group.empty() ? "stratify" : "group", "'");
   const double validation = checked_shares(how, name).second;
   const auto cut = [&](double share) {
     return cut_from(text, std::min(text.size(), share_of(text.size(), share)), between_words);

@@ -9,6 +9,7 @@
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
+#include "base/make_error.h"
 #include "data/samples/part_reader.h"
 #include "data/samples/split.h"
 
@@ -31,9 +32,9 @@ auto naming_file(const std::string& file, const F& f) {
   try {
     return f();
   } catch (const FormatError& error) {
-    throw FormatError(message_of(file, error.what()));
+    throw in_file(file, error);
   } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
+    throw in_file(file, error);
   }
 }
 

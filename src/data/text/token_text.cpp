@@ -12,6 +12,7 @@
 #include <tenon/tokenizer.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
@@ -213,9 +214,9 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
 // As usual: the class, then its texts, or the other way round.
 ClassLineColumns usual_columns(std::size_t count, bool class_last, std::int64_t line) {
   if (count < 2 || count > 3)
-    throw FormatError(cat("line ", line, " is not ",
-                          class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
-                                     : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
+    throw make_error<FormatError>("line ", LineNumber{line}, " is not ",
+                                  class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
+                                             : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT");
   ClassLineColumns out;
   out.name = class_last ? count - 1 : 0;
   for (std::size_t c = 0; c < count; ++c)
@@ -236,10 +237,12 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
     const std::size_t count = columns.texts.size();
     if (wanted == 0) wanted = count;
     if (count != wanted)
-      throw FormatError(cat("line ", lines.line(), " has ", count, count == 1 ? " text" : " texts",
-                            " where the first line has ", wanted));
+      throw make_error<FormatError>("line ", LineNumber{lines.line()}, " has ", count,
+                                    count == 1 ? " text" : " texts", " where the first line has ",
+                                    wanted);
     const std::string_view name = lines.label(fields[columns.name]);
-    if (name.empty()) throw FormatError(cat("line ", lines.line(), " has no class"));
+    if (name.empty())
+      throw make_error<FormatError>("line ", LineNumber{lines.line()}, " has no class");
     out.lines.push_back({std::string(name), std::string(fields[columns.texts[0]]),
                          count == 2 ? std::string(fields[columns.texts[1]]) : std::string(),
                          lines.group(), lines.line()});
@@ -427,7 +430,8 @@ struct OwnText {
 std::string whole_text_of(const std::string& file) {
   std::string text = io::as_text(io::read_file(file), file);
   if (const std::size_t bad = io::not_utf8(text); bad != std::string::npos)
-    throw FormatError(cat(file, ": the text is not UTF-8 at byte ", bad, ": convert it"));
+    throw make_error<FormatError>(FileName{file}, ": the text is not UTF-8 at byte ", bad,
+                                  ": convert it");
   return text;
 }
 
@@ -489,8 +493,8 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
                            const TokenTextOptions& options) {
   const std::int64_t least = options.hide_words ? 3 : 1;
   if (options.length < least)
-    throw ValueError(
-        cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
+    throw make_error<ValueError>(FileName{file}, ": windows of ", options.length, " tokens: give ",
+                                 least, " or more");
   const auto own = once([=] {
     return naming_file(file, [&] { return read_text_for_tokens(file, *tokenizer, options); });
   });
@@ -551,7 +555,8 @@ OwnLines own_lines(const std::string& file, const ClassLineOptions& options) {
   for (const ClassLine& line : out.set.lines) known.insert(line.name);
   out.names.assign(known.begin(), known.end());
   if (out.set.pairs && options.length < 4)
-    throw ValueError(cat(file, ": two texts of ", options.length, " tokens: give 4 or more"));
+    throw make_error<ValueError>(FileName{file}, ": two texts of ", options.length,
+                                 " tokens: give 4 or more");
   return out;
 }
 
@@ -596,10 +601,11 @@ std::shared_ptr<Dataset> part_of_lines(const OwnLines& own, const ClassLineSet* 
 PartReader read_class_lines(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                             const ClassLineOptions& options) {
   if (options.length < 1)
-    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
+    throw make_error<ValueError>(FileName{file}, ": lines of ", options.length,
+                                 " tokens: give 1 or more");
   if (tokenizer->number("[PAD]") > 0)
-    throw ValueError(cat(file, ": its tokenizer's [PAD] is ", tokenizer->number("[PAD]"),
-                         ", must be 0: BERT's"));
+    throw make_error<ValueError>(FileName{file}, ": its tokenizer's [PAD] is ",
+                                 tokenizer->number("[PAD]"), ", must be 0: BERT's");
   const auto own = once([=] { return own_lines(file, options); });
   const auto test = once([=] { return test_lines(own(), file, options); });
   return [=](Split part) {

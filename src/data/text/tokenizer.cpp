@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/text/text_readers.h"
 #include "data/tokens/added_tokens.h"
@@ -145,7 +146,8 @@ Tokenizer Tokenizer::open(const std::string& path) {
     return Tokenizer(std::make_shared<const Impl>(open_parts(path)));
   for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json"})
     if (const std::string file = cat(path, "/", name); is_there(file)) return open(file);
-  throw IoError(cat(path, ": holds none of tokenizer.json, vocab.txt and vocab.json"));
+  throw make_error<IoError>(FileName{path},
+                            ": holds none of tokenizer.json, vocab.txt and vocab.json");
 }
 
 Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& options) {

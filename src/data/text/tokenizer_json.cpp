@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/tokens/tokenizer_impl.h"
 #include "io/text/json.h"
@@ -91,7 +92,7 @@ class TokenizerJson {
   }
 
   [[noreturn]] void damaged(std::string_view what) const {
-    throw FormatError(cat(name_, " ", what));
+    throw make_error<FormatError>(FileName{name_}, " ", what);
   }
   [[noreturn]] void unknown(std::string_view step, const std::string& type) const {
     throw NotSupported(cat(name_, ": the ", step, " '", type, "' is not known"));

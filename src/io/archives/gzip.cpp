@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -50,9 +51,9 @@ struct GunzipStream::Impl {
 
   void next_member() {
     if (!is_gzip(rest))
-      throw FormatError(cat(name, ": ", rest.size(),
-                            " bytes that are not gzip after the gzip data, from byte ",
-                            total - rest.size()));
+      throw make_error<FormatError>(FileName{name}, ": ", rest.size(),
+                                    " bytes that are not gzip after the gzip data, from byte ",
+                                    total - rest.size());
     inflateReset(&zlib);
     finished = false;
   }
@@ -87,11 +88,13 @@ std::size_t GunzipStream::read(void* out, std::size_t room) {
     m.finished = status == Z_STREAM_END;
     if (m.finished || status == Z_OK) continue;
     if (status == Z_BUF_ERROR && m.rest.empty())
-      throw FormatError(cat(m.name, ": gzip data ends too early, after ", m.unpacked,
-                            " unpacked bytes: the file is truncated, fetch it again"));
-    throw FormatError(cat(m.name, ": corrupt gzip data near byte ", m.total - m.rest.size(), " (",
-                          m.zlib.msg != nullptr ? m.zlib.msg : "unexpected end",
-                          "): the file is damaged, fetch it again"));
+      throw make_error<FormatError>(FileName{m.name}, ": gzip data ends too early, after ",
+                                    m.unpacked,
+                                    " unpacked bytes: the file is truncated, fetch it again");
+    throw make_error<FormatError>(FileName{m.name}, ": corrupt gzip data near byte ",
+                                  m.total - m.rest.size(), " (",
+                                  m.zlib.msg != nullptr ? m.zlib.msg : "unexpected end",
+                                  "): the file is damaged, fetch it again");
   }
   return used;
 }
@@ -149,7 +152,8 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_
     char beyond = 0;
     if (used == limit && stream.read(&beyond, 1) == 0) break;
     if (used == limit)
-      throw FormatError(cat(name, ": unpacks to more than ", limit, " bytes, the limit"));
+      throw make_error<FormatError>(FileName{name}, ": unpacks to more than ", limit,
+                                    " bytes, the limit");
     grow(out, hint, limit, name);
     used += stream.read(out.data() + used, out.size() - used);
   }

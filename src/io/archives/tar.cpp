@@ -13,6 +13,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/lfs.h"
@@ -136,7 +137,7 @@ struct TarReader::Source {
     return taken;
   }
   [[noreturn]] void cut_short() const {
-    throw FormatError(cat(name, ": the archive is truncated: fetch it again"));
+    throw make_error<FormatError>(FileName{name}, ": the archive is truncated: fetch it again");
   }
 };
 
@@ -216,8 +217,8 @@ bool TarReader::next() {
 
 std::string TarReader::read(std::uint64_t limit) {
   if (size_ > limit)
-    throw FormatError(cat(source_->name, ": '", path_, "' has ", size_, " bytes, more than the ",
-                          limit, " that are allowed"));
+    throw make_error<FormatError>(FileName{source_->name}, ": '", path_, "' has ", size_,
+                                  " bytes, more than the ", limit, " that are allowed");
   if (size_ > source_->most || left_ < size_) source_->cut_short();
   std::string out;
   try {
@@ -245,7 +246,8 @@ void unpack_tar(const std::string& archive, const std::string& folder,
     missing.erase(wanted);
   }
   if (!missing.empty())
-    throw FormatError(cat(archive, ": the archive does not contain '", missing.front(), "'"));
+    throw make_error<FormatError>(FileName{archive}, ": the archive does not contain '",
+                                  missing.front(), "'");
 }
 
 }  // namespace tenon::io

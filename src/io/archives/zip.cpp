@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -73,9 +74,9 @@ std::size_t find_end(std::string_view bytes, const std::string& name) {
     for (std::size_t at = last + 1; at-- > first;)
       if (u32(bytes, at) == kEndMark && u16(bytes, at + 20) <= last - at) return at;
   }
-  throw FormatError(cat(name,
-                        ": the table at the end of the zip archive is missing: the file is "
-                        "truncated or not an archive, fetch it again"));
+  throw make_error<FormatError>(FileName{name},
+                                ": the table at the end of the zip archive is missing: the file is "
+                                "truncated or not an archive, fetch it again");
 }
 
 EndOfZip read_end(std::string_view bytes, const std::string& name) {
@@ -87,7 +88,8 @@ EndOfZip read_end(std::string_view bytes, const std::string& name) {
   const std::uint64_t wide = u64(bytes, at - kLocator + 8);
   if (wide > at || at - wide < kEnd64Record ||
       u32(bytes, static_cast<std::size_t>(wide)) != kEnd64Mark)
-    throw FormatError(cat(name, ": damaged zip archive: its 64-bit end record is not at ", wide));
+    throw make_error<FormatError>(FileName{name},
+                                  ": damaged zip archive: its 64-bit end record is not at ", wide);
   const auto from = static_cast<std::size_t>(wide);
   return {u64(bytes, from + 48), u64(bytes, from + 40), u64(bytes, from + 32)};
 }
@@ -103,8 +105,8 @@ ZipReader::ZipReader(std::string_view bytes, std::string name)
   const EndOfZip end = read_end(bytes_, name_);
   if (end.table > bytes_.size() || end.size > bytes_.size() - end.table ||
       end.count > end.size / kRowHeader)
-    throw FormatError(cat(name_, ": damaged zip archive: its table of ", end.count,
-                          " entries is not inside the file"));
+    throw make_error<FormatError>(FileName{name_}, ": damaged zip archive: its table of ",
+                                  end.count, " entries is not inside the file");
   read_table(end.table, end.size, end.count);
   check_extent();
 }
@@ -165,8 +167,8 @@ void ZipReader::check_extent() const {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (i > 0 && entries_[i].name == entries_[i - 1].name)
-      throw FormatError(
-          cat(name_, ": damaged zip archive: '", shown_name(entries_[i].name), "' appears twice"));
+      throw make_error<FormatError>(FileName{name_}, ": damaged zip archive: '",
+                                    shown_name(entries_[i].name), "' appears twice");
     order.push_back(&entries_[i]);
   }
   std::sort(order.begin(), order.end(), [](const ZipEntry* a, const ZipEntry* b) {
@@ -176,13 +178,14 @@ void ZipReader::check_extent() const {
   const std::uint64_t most = std::max<std::uint64_t>(kMostUnpacked, bytes_.size() * kMostTimes);
   for (const ZipEntry* entry : order) {
     if (entry->packed.data() < covered)
-      throw FormatError(cat(name_, ": damaged zip archive: '", shown_name(entry->name),
-                            "' overlaps another entry"));
+      throw make_error<FormatError>(FileName{name_}, ": damaged zip archive: '",
+                                    shown_name(entry->name), "' overlaps another entry");
     covered = entry->packed.data() + entry->packed.size();
     total = entry->size > most - total ? most + 1 : total + entry->size;
     if (total > most)
-      throw FormatError(cat(name_, ": unpacks to more than ", most, " bytes, more than ",
-                            kMostTimes, " times its own size: the file is damaged or malicious"));
+      throw make_error<FormatError>(FileName{name_}, ": unpacks to more than ", most,
+                                    " bytes, more than ", kMostTimes,
+                                    " times its own size: the file is damaged or malicious");
   }
 }
 
@@ -198,8 +201,9 @@ void ZipReader::check_sum(const ZipEntry& entry, std::string_view bytes) const {
   const auto sum = static_cast<std::uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   if (sum != entry.crc)
-    throw FormatError(cat(name_, ": entry '", shown_name(entry.name),
-                          "' is damaged: its checksum does not match, fetch the file again"));
+    throw make_error<FormatError>(
+        FileName{name_}, ": entry '", shown_name(entry.name),
+        "' is damaged: its checksum does not match, fetch the file again");
 }
 
 std::string_view ZipReader::stored(const ZipEntry& entry) const {

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/images/image_exif.h"
@@ -42,11 +43,12 @@ ImagePart whole_image(int width, int height) {
 
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
   if (width == 0 || height == 0)
-    throw FormatError(
-        cat(name, ": the image's size is ", width, " x ", height, ": it has no pixels"));
+    throw make_error<FormatError>(FileName{name}, ": the image's size is ", width, " x ", height,
+                                  ": it has no pixels");
   if (width > kMaxPixels || height > kMaxPixels / width)
-    throw FormatError(cat(name, ": the image's size is ", width, " x ", height, ", more than the ",
-                          kMaxPixels, " pixels that are supported: make it smaller"));
+    throw make_error<FormatError>(FileName{name}, ": the image's size is ", width, " x ", height,
+                                  ", more than the ", kMaxPixels,
+                                  " pixels that are supported: make it smaller");
 }
 
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
@@ -101,11 +103,12 @@ StoredImage stored_image(std::string_view bytes, const std::string& name) {
     if (bytes.starts_with(std::string_view(start, 4))) return parse_tiff(bytes, name);
   if (bytes.starts_with("BM")) return parse_bmp(bytes, name);
   refuse_lfs_pointer(bytes, name);
-  throw FormatError(cat(name,
-                        bytes.empty() ? ": the file is empty"
-                                      : ": is not a PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM "
-                                        "or PPM image",
-                        ": convert it to PNG"));
+  throw make_error<FormatError>(FileName{name},
+                                bytes.empty()
+                                    ? ": the file is empty"
+                                    : ": is not a PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM "
+                                      "or PPM image",
+                                ": convert it to PNG");
 }
 
 }  // namespace

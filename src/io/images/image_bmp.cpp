@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/images/image.h"
 
@@ -50,7 +51,7 @@ class BmpParser {
 
  private:
   [[noreturn]] void fail(const char* what) const {
-    throw FormatError(cat(name_, ": damaged BMP (", what, "): save it again"));
+    throw make_error<FormatError>(FileName{name_}, ": damaged BMP (", what, "): save it again");
   }
   std::uint32_t byte(std::size_t at) const {
     if (at >= bytes_.size()) fail("truncated");

@@ -8,7 +8,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "io/images/image.h"
 
 namespace tenon::io {
@@ -52,7 +52,8 @@ class GifParser {
   static constexpr std::size_t kMostCodes = 4096;
 
   [[noreturn]] void fail(const char* what) const {
-    throw FormatError(cat(name_, ": damaged GIF (", what, ", near byte ", at_, "): save it again"));
+    throw make_error<FormatError>(FileName{name_}, ": damaged GIF (", what, ", near byte ", at_,
+                                  "): save it again");
   }
   unsigned byte() {
     if (at_ >= bytes_.size()) fail("it ends too early");

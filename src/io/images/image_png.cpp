@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -110,7 +111,7 @@ StoredImage parse_png(std::string_view bytes, const std::string& name) {
   check_image_size(width, height, name);
   // A pixel takes at least one bit, so a small file cannot request much memory.
   if (width * height / 8 > most_unpacked(bytes.size()))
-    throw FormatError(cat(name, ": damaged PNG (ends too early): save it again"));
+    throw make_error<FormatError>(FileName{name}, ": damaged PNG (ends too early): save it again");
   StoredImage out;
   out.image = make_image(width, height, png_get_channels(reader.png, reader.info), name);
   if (!read_png_pixels(reader, out.image.pixels.data())) throw refuse();

@@ -3,6 +3,7 @@
 #include <tenon/error.h>
 #include <cmath>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/images/image.h"
 
@@ -107,7 +108,8 @@ class PnmParser {
     }
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError(cat(name_, ": damaged PBM, PGM or PPM near byte ", at_, ": ", what));
+    throw make_error<FormatError>(FileName{name_}, ": damaged PBM, PGM or PPM near byte ", at_,
+                                  ": ", what);
   }
 
   std::string_view bytes_;

@@ -4,6 +4,7 @@
 // kinds.
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/images/image.h"
 
@@ -173,8 +174,9 @@ bool each_tiff_row(TIFF* tiff, const TiffLayout& l, const std::string& name, con
   // A tile may be larger than the image, but a small file must not request much memory.
   if (buffer_bytes > row_bytes * l.height + kMostBeyondImage ||
       (!l.tiled && buffer_bytes < row_bytes))
-    throw FormatError(cat(name, ": damaged TIFF (tiles of ", buffer_bytes,
-                          " bytes for an image of ", l.width, " x ", l.height, "): save it again"));
+    throw make_error<FormatError>(FileName{name}, ": damaged TIFF (tiles of ", buffer_bytes,
+                                  " bytes for an image of ", l.width, " x ", l.height,
+                                  "): save it again");
   std::vector<std::uint8_t> buffer(static_cast<std::size_t>(buffer_bytes));
   for (std::uint16_t plane = 0; plane < planes; ++plane) {
     if (!l.tiled) {
@@ -243,8 +245,9 @@ bool read_tiff_floats(TIFF* tiff, const TiffLayout& l, const std::string& name, 
   const bool numbers =
       std::all_of(levels.begin(), levels.end(), [](float v) { return v >= 0 && v <= 255; });
   if (!numbers)
-    throw FormatError(cat(name, ": TIFF of floating-point levels from ", *low, " to ", *high,
-                          ": scale them to 0 to 1, or save them as 8 or 16 bits"));
+    throw make_error<FormatError>(FileName{name}, ": TIFF of floating-point levels from ", *low,
+                                  " to ", *high,
+                                  ": scale them to 0 to 1, or save them as 8 or 16 bits");
   const float scale = *high > 1 ? 1.0f : 255.0f;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const auto level = static_cast<std::uint8_t>(std::lround(levels[i] * scale));
@@ -258,7 +261,8 @@ bool read_tiff_floats(TIFF* tiff, const TiffLayout& l, const std::string& name, 
 Image tiff_colours(TIFF* tiff, const Image& indices, unsigned bits, const std::string& name) {
   const std::uint16_t* maps[3] = {};
   if (TIFFGetField(tiff, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) == 0)
-    throw FormatError(cat(name, ": damaged TIFF (the palette is missing): save it again"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": damaged TIFF (the palette is missing): save it again");
   const std::size_t entries = std::size_t{1} << bits;
   // Some programs write palettes of 8 bits instead of 16.
   bool wide = false;
@@ -332,7 +336,8 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const
   TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &packing);
   const std::uint64_t stored = std::uint64_t{l.width} * l.height * l.samples * l.bits / 8;
   if (packing == COMPRESSION_NONE && stored > size)
-    throw FormatError(cat(name, ": damaged TIFF (the pixels are truncated): save it again"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": damaged TIFF (the pixels are truncated): save it again");
   if (l.is_float() && alpha)
     throw NotSupported(cat(name, ": TIFF of floating-point levels with alpha: save it as 8 bits"));
   image = make_image(l.width, l.height, l.colours() + (alpha ? 1 : 0), name);

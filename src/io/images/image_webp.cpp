@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/images/image.h"
@@ -60,7 +61,7 @@ Image decoded_webp(std::string_view bytes, bool alpha, const WebPBitstreamFeatur
   const auto decode = alpha ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
   if (decode(data, bytes.size(), image.pixels.data(), image.pixels.size(),
              features.width * channels) == nullptr)
-    throw FormatError(cat(name, ": damaged or truncated WebP: save it again"));
+    throw make_error<FormatError>(FileName{name}, ": damaged or truncated WebP: save it again");
   return image;
 }
 
@@ -68,7 +69,7 @@ WebPBitstreamFeatures features_of(std::string_view bytes, const std::string& nam
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(),
                       &features) != VP8_STATUS_OK)
-    throw FormatError(cat(name, ": damaged or truncated WebP: save it again"));
+    throw make_error<FormatError>(FileName{name}, ": damaged or truncated WebP: save it again");
   return features;
 }
 
@@ -76,7 +77,8 @@ WebPBitstreamFeatures features_of(std::string_view bytes, const std::string& nam
 Image first_frame(const WebpChunks& chunks, const std::string& name) {
   constexpr std::size_t kFrameHeader = 16;
   if (chunks.canvas.empty() || chunks.frame.empty())
-    throw FormatError(cat(name, ": damaged WebP (an animation without frames): save it again"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": damaged WebP (an animation without frames): save it again");
   const std::size_t width = low_24(chunks.canvas, 4) + std::size_t{1},
                     height = low_24(chunks.canvas, 7) + std::size_t{1},
                     left = std::size_t{2} * low_24(chunks.frame, 0),
@@ -87,7 +89,8 @@ Image first_frame(const WebpChunks& chunks, const std::string& name) {
   const auto wide = static_cast<std::size_t>(features.width),
              high = static_cast<std::size_t>(features.height);
   if (features.has_animation != 0 || left + wide > width || top + high > height)
-    throw FormatError(cat(name, ": damaged WebP (a frame beyond its canvas): save it again"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": damaged WebP (a frame beyond its canvas): save it again");
   const Image frame = decoded_webp(packed, true, features, name);
   for (std::size_t y = 0; y < high; ++y)
     std::copy_n(&frame.pixels[y * wide * 4], wide * 4,

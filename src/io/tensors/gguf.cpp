@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/sizes.h"
@@ -79,7 +80,8 @@ class GgufReader {
 
   WeightTable read() {
     if (!is_gguf(bytes_))
-      throw FormatError(cat(name_, ": not a GGUF file: it does not start with 'GGUF'"));
+      throw make_error<FormatError>(FileName{name_},
+                                    ": not a GGUF file: it does not start with 'GGUF'");
     at_ = kGgufMagic.size();
     const auto version = number<std::uint32_t>("its version");
     if (version < 2 || version > 3)
@@ -243,11 +245,11 @@ class GgufReader {
   }
 
   [[noreturn]] void damaged(std::string_view what) const {
-    throw FormatError(cat(name_, ": damaged GGUF file: it ", what));
+    throw make_error<FormatError>(FileName{name_}, ": damaged GGUF file: it ", what);
   }
   [[noreturn]] void refuse(const StoredTensor& tensor, std::string_view what) const {
-    throw FormatError(
-        cat(name_, ": damaged GGUF file: tensor '", tensor.name.substr(0, 120), "' ", what));
+    throw make_error<FormatError>(FileName{name_}, ": damaged GGUF file: tensor '",
+                                  tensor.name.substr(0, 120), "' ", what);
   }
 
   std::string_view bytes_;

@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/node.h"
 #include "io/byte_order.h"
@@ -43,8 +44,8 @@ IdxType idx_type(int code, const std::string& name) {
     case 0x0E:
       return {DType::Float64, 8};
     default:
-      throw FormatError(
-          cat(name, ": IDX element type ", code, " at byte 2 is not one of 8, 9, 11, 12, 13, 14"));
+      throw make_error<FormatError>(FileName{name}, ": IDX element type ", code,
+                                    " at byte 2 is not one of 8, 9, 11, 12, 13, 14");
   }
 }
 
@@ -63,9 +64,10 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
 
 [[noreturn]] void sizes_disagree(const Header& h, const std::string& name,
                                  const std::string& available) {
-  throw FormatError(cat(name, ": the IDX header says ", sizes_text(h.sizes), " elements of ",
-                        h.type.size, " bytes, but ", available,
-                        " bytes follow it: the file is truncated or damaged, fetch it again"));
+  throw make_error<FormatError>(
+      FileName{name}, ": the IDX header says ", sizes_text(h.sizes), " elements of ", h.type.size,
+      " bytes, but ", available,
+      " bytes follow it: the file is truncated or damaged, fetch it again");
 }
 
 // Copies up to `room` next bytes of the file to `out` and returns how many it copied.
@@ -80,19 +82,21 @@ Header read_header(const NextBytes& read, const std::string& name) {
     refuse_lfs_pointer("vers" + std::string(rest, read(rest, sizeof rest)), name);
   }
   if (is_gzip({magic, got}))
-    throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
+    throw make_error<FormatError>(FileName{name}, ": compressed twice: unpack it once with gunzip");
   if (got < 4 || magic[0] != 0 || magic[1] != 0)
-    throw FormatError(
-        cat(name, ": not an IDX file: it does not start with two zero bytes, a type and a rank"));
+    throw make_error<FormatError>(
+        FileName{name},
+        ": not an IDX file: it does not start with two zero bytes, a type and a rank");
   Header h{idx_type(static_cast<unsigned char>(magic[2]), name), {}};
   const int rank = static_cast<unsigned char>(magic[3]);
   if (rank < 1 || rank > kMaxRank)
-    throw FormatError(cat(name, ": IDX rank ", rank, " at byte 3 is outside 1 to ", kMaxRank));
+    throw make_error<FormatError>(FileName{name}, ": IDX rank ", rank,
+                                  " at byte 3 is outside 1 to ", kMaxRank);
   char packed[4 * kMaxRank];
   const std::size_t wanted = 4 * static_cast<std::size_t>(rank), there = read(packed, wanted);
   if (there < wanted)
-    throw FormatError(cat(name, ": ends inside its IDX header (", 4 + there, " of ", 4 + wanted,
-                          " bytes): fetch the file again"));
+    throw make_error<FormatError>(FileName{name}, ": ends inside its IDX header (", 4 + there,
+                                  " of ", 4 + wanted, " bytes): fetch the file again");
   std::int64_t sizes[kMaxRank];
   for (int i = 0; i < rank; ++i) sizes[i] = read_big<std::uint32_t>(packed + 4 * i);
   h.sizes = {sizes, sizes + rank};
@@ -142,9 +146,9 @@ Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptio
     const std::uint64_t limit = options.limit.value_or(
         std::max<std::uint64_t>(kLeastUnpacked, kMostTimesUnpacked * bytes.size()));
     if (h.bytes > limit)
-      throw FormatError(cat(name, ": its ", bytes.size(), " bytes unpack to ", h.bytes,
-                            ", more than the limit of ", limit,
-                            ": if that is right, unpack the file with gunzip"));
+      throw make_error<FormatError>(FileName{name}, ": its ", bytes.size(), " bytes unpack to ",
+                                    h.bytes, ", more than the limit of ", limit,
+                                    ": if that is right, unpack the file with gunzip");
     if (h.bytes > most_unpacked(bytes.size())) sizes_disagree(h, name, "fewer");
     return read_values(h, read, name, options);
   }

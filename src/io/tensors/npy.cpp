@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -128,7 +129,8 @@ class HeaderParser {
     if (!accept(c)) fail(cat("'", c, "' was expected"));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError(cat(name_, ": damaged .npy header at byte ", offset_ + at_, ": ", what));
+    throw make_error<FormatError>(FileName{name_}, ": damaged .npy header at byte ", offset_ + at_,
+                                  ": ", what);
   }
 
   std::string_view text_;
@@ -213,18 +215,21 @@ std::string transpose_order(const char* from, const Shape& shape, std::size_t it
 std::string_view header_text(std::string_view bytes, const std::string& name) {
   refuse_lfs_pointer(bytes, name);
   if (bytes.size() < 10 || !bytes.starts_with(kMagic))
-    throw FormatError(cat(name, ": not a .npy file: its first bytes are not \\x93NUMPY"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": not a .npy file: its first bytes are not \\x93NUMPY");
   const int major = static_cast<unsigned char>(bytes[6]);
   if (major < 1 || major > 3)
-    throw FormatError(cat(name, ": .npy version ", major, " at byte 6 is not 1, 2 or 3"));
+    throw make_error<FormatError>(FileName{name}, ": .npy version ", major,
+                                  " at byte 6 is not 1, 2 or 3");
   const std::size_t prefix = major == 1 ? 10 : 12;
-  if (bytes.size() < prefix) throw FormatError(cat(name, ": ends inside its header"));
+  if (bytes.size() < prefix)
+    throw make_error<FormatError>(FileName{name}, ": ends inside its header");
   const std::size_t length = major == 1 ? read_little<std::uint16_t>(bytes.data() + 8)
                                         : read_little<std::uint32_t>(bytes.data() + 8);
   if (length > bytes.size() - prefix)
-    throw FormatError(cat(name, ": the header says it has ", length, " bytes, the file has ",
-                          bytes.size() - prefix, " after byte ", prefix,
-                          ": the file is truncated or damaged"));
+    throw make_error<FormatError>(FileName{name}, ": the header says it has ", length,
+                                  " bytes, the file has ", bytes.size() - prefix, " after byte ",
+                                  prefix, ": the file is truncated or damaged");
   return bytes.substr(prefix, length);
 }
 
@@ -234,9 +239,10 @@ Shape checked_shape(const NpyHeader& header, std::size_t item, std::uint64_t ava
   const std::span<const std::int64_t> sizes(header.sizes, static_cast<std::size_t>(header.rank));
   const bool sane = count_elements(sizes, count);
   if (!sane || count * item != available)
-    throw FormatError(cat(name, ": the header's shape needs ",
-                          sane ? cat(count * item) : std::string("more than 2^56"), " bytes, but ",
-                          available, " follow it: the file is truncated or damaged"));
+    throw make_error<FormatError>(FileName{name}, ": the header's shape needs ",
+                                  sane ? cat(count * item) : std::string("more than 2^56"),
+                                  " bytes, but ", available,
+                                  " follow it: the file is truncated or damaged");
   return Shape(header.sizes, header.rank);
 }
 

@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/archives/zip.h"
 #include "io/byte_order.h"
@@ -24,7 +25,8 @@ std::string archive_root(const ZipReader& zip, const std::string& name) {
         entry.name.compare(slash + 1, std::string::npos, "data.pkl") == 0)
       return entry.name.substr(0, slash + 1);
   }
-  throw FormatError(cat(name, ": the zip archive has no data.pkl: PyTorch did not write it"));
+  throw make_error<FormatError>(FileName{name},
+                                ": the zip archive has no data.pkl: PyTorch did not write it");
 }
 
 void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipReader>& zip,
@@ -35,16 +37,16 @@ void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipRead
   storage.entry = zip->find(cat(root, "data/", storage.key));
   storage.archive = zip;
   if (storage.entry == nullptr)
-    throw FormatError(cat(name, ": '", entry, "', a storage of ", needed,
-                          " bytes, is missing: the "
-                          "file is damaged"));
+    throw make_error<FormatError>(FileName{name}, ": '", entry, "', a storage of ", needed,
+                                  " bytes, is missing: the "
+                                  "file is damaged");
   if (storage.entry->deflated)
     throw NotSupported(cat(name, ": '", entry,
                            "' is compressed; torch.save() stores tensors "
                            "uncompressed: unpack the archive and save again"));
   if (storage.entry->size < needed)
-    throw FormatError(cat(name, ": '", entry, "' has ", storage.entry->size, " bytes of ", needed,
-                          ": the file is damaged"));
+    throw make_error<FormatError>(FileName{name}, ": '", entry, "' has ", storage.entry->size,
+                                  " bytes of ", needed, ": the file is damaged");
 }
 
 WeightTable read_zip_pt(std::string_view bytes, const std::string& name) {
@@ -110,19 +112,21 @@ class LegacyPt {
   void read_storages(const Pickle& pickle, TorchStorages missing) {
     const PicklePart& list = pickle.at(pickle.root);
     if (list.kind != PicklePart::Kind::List)
-      throw FormatError(cat(name_, ": the list of storages is missing: the file is damaged"));
+      throw make_error<FormatError>(FileName{name_},
+                                    ": the list of storages is missing: the file is damaged");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const std::string key(pickle.item(list, i).text);
       const auto found = missing.find(key);
       if (found == missing.end())
-        throw FormatError(cat(name_, ": lists storage '", key.substr(0, 120),
-                              "' twice, or no tensor has it: the file is damaged"));
+        throw make_error<FormatError>(FileName{name_}, ": lists storage '", key.substr(0, 120),
+                                      "' twice, or no tensor has it: the file is damaged");
       place(*found->second);
       missing.erase(found);
     }
     if (!missing.empty())
-      throw FormatError(cat(name_, ": storage '", missing.begin()->first.substr(0, 120),
-                            "' is missing: the file is damaged"));
+      throw make_error<FormatError>(FileName{name_}, ": storage '",
+                                    missing.begin()->first.substr(0, 120),
+                                    "' is missing: the file is damaged");
   }
   void place(TorchStorage& storage) {
     if (storage.type == nullptr)
@@ -138,9 +142,9 @@ class LegacyPt {
       items =
           little_ ? read_little<std::uint64_t>(rest.data()) : read_big<std::uint64_t>(rest.data());
     if (rest.size() < sizeof items || items != storage.items || size > rest.size() - sizeof items)
-      throw FormatError(cat(name_, ": storage '", storage.key.substr(0, 120), "' of ",
-                            storage.items, " elements is not at byte ", at_,
-                            ": the file is truncated or damaged, fetch it again"));
+      throw make_error<FormatError>(FileName{name_}, ": storage '", storage.key.substr(0, 120),
+                                    "' of ", storage.items, " elements is not at byte ", at_,
+                                    ": the file is truncated or damaged, fetch it again");
     storage.bytes = rest.substr(sizeof items, static_cast<std::size_t>(size));
     storage.swapped = little_ != kLittle;
     at_ += sizeof items + static_cast<std::size_t>(size);

@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -21,12 +22,13 @@ static_assert(std::endian::native == std::endian::little,
 std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
                             const std::string& name) {
   if (file_size < 8 || prefix.size() < 8)
-    throw FormatError(cat(name, ": not a safetensors file: it has fewer than 8 bytes"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": not a safetensors file: it has fewer than 8 bytes");
   const auto length = read_little<std::uint64_t>(prefix.data());
   if (length > kMaxSafeTensorsHeader || length > file_size - 8)
-    throw FormatError(cat(name, ": the first 8 bytes say that the header has ", length,
-                          " bytes, but the file has ", file_size - 8,
-                          " after them: not a safetensors file, or a truncated one"));
+    throw make_error<FormatError>(FileName{name}, ": the first 8 bytes say that the header has ",
+                                  length, " bytes, but the file has ", file_size - 8,
+                                  " after them: not a safetensors file, or a truncated one");
   return length;
 }
 
@@ -34,9 +36,10 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
 void require_whole(std::string_view bytes, const SafeTensorsEntry& e, const std::string& file) {
   if (e.crc.empty()) return;
   if (const std::string crc = crc_text(bytes); crc != e.crc)
-    throw FormatError(cat(file, " is damaged: the checksum of tensor '", e.name, "' is ", crc,
-                          ", expected ", e.crc, ": use another copy of the file (or, if a program ",
-                          "changed it intentionally, remove its metadata '", kCrcKey, "')"));
+    throw make_error<FormatError>(FileName{file}, " is damaged: the checksum of tensor '", e.name,
+                                  "' is ", crc, ", expected ", e.crc,
+                                  ": use another copy of the file (or, if a program ",
+                                  "changed it intentionally, remove its metadata '", kCrcKey, "')");
 }
 
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {

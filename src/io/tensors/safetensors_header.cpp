@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/sizes.h"
 #include "io/tensors/safetensors.h"
@@ -190,7 +191,7 @@ class HeaderHandler final : public JsonSax {
              key_.empty() ? "" : cat(", at '", shown(key_), "'")));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError(cat(name_, ": the safetensors header ", what));
+    throw make_error<FormatError>(FileName{name_}, ": the safetensors header ", what);
   }
 
   SafeTensorsHeader& header_;
@@ -276,9 +277,10 @@ void take_checksums(SafeTensorsHeader& header, const std::string& file) {
   };
   const std::string wanted = sum_of(kMetadata);
   if (const std::string crc = header_crc(header); crc != wanted)
-    throw FormatError(cat(file, " is damaged: the checksum of its header is ", crc, ", expected ",
-                          wanted, ": use another copy of the file (or, if a program changed it ",
-                          "intentionally, remove its metadata '", kCrcKey, "')"));
+    throw make_error<FormatError>(FileName{file}, " is damaged: the checksum of its header is ",
+                                  crc, ", expected ", wanted,
+                                  ": use another copy of the file (or, if a program changed it ",
+                                  "intentionally, remove its metadata '", kCrcKey, "')");
   for (SafeTensorsEntry& e : header.entries) e.crc = sum_of(e.name);
 }
 
@@ -305,7 +307,8 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   SafeTensorsHeader header;
   HeaderHandler handler(header, name);
   if (json.empty() || json.front() != '{')
-    throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": the safetensors header does not begin with '{'");
   sax_parse(json, handler);
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
@@ -314,14 +317,15 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   std::uint64_t covered = 0;
   for (const SafeTensorsEntry& e : header.entries) {
     if (e.begin != covered)
-      throw FormatError(cat(name, ": the bytes of tensor '", e.name.substr(0, 80), "' begin at ",
-                            e.begin, " where ", covered,
-                            " was expected: tensors overlap or leave a gap"));
+      throw make_error<FormatError>(FileName{name}, ": the bytes of tensor '", e.name.substr(0, 80),
+                                    "' begin at ", e.begin, " where ", covered,
+                                    " was expected: tensors overlap or leave a gap");
     covered = e.end;
   }
   if (covered != data_bytes)
-    throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file has ",
-                          data_bytes, " after the header: the file is truncated or damaged"));
+    throw make_error<FormatError>(FileName{name}, ": the header's tensors take ", covered,
+                                  " bytes, the file has ", data_bytes,
+                                  " after the header: the file is truncated or damaged");
   take_checksums(header, name);
   return header;
 }

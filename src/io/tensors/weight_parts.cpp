@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/tensors/weight_table.h"
@@ -34,7 +35,8 @@ bool is_plain_name(const std::string& part) {
 std::map<std::string, std::vector<std::string>> parse_index(std::string_view bytes,
                                                             const std::string& name) {
   if (bytes.size() > kMostIndex)
-    throw FormatError(cat(name, ": an index of ", bytes.size(), " bytes is too large"));
+    throw make_error<FormatError>(FileName{name}, ": an index of ", bytes.size(),
+                                  " bytes is too large");
   const auto index = parse_json_or_discard(bytes);
   const auto damaged = [&](std::string_view what) {
     return FormatError(cat(name, ": ", what, ": not an index of weight files"));
@@ -47,10 +49,10 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
     if (!part.is_string()) throw damaged(cat("'", shown_name_of_part(tensor), "' has no file"));
     const std::string& file = part.text();
     if (!is_plain_name(file))
-      throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' is listed in '",
-                            shown_name_of_part(file),
-                            "', which must be the name of a file in the "
-                            "index's folder, without a path"));
+      throw make_error<FormatError>(
+          FileName{name}, ": '", shown_name_of_part(tensor), "' is listed in '",
+          shown_name_of_part(file),
+          "', which must be the name of a file in the index's folder, without a path");
     parts[file].push_back(tensor);
   }
   if (parts.size() > kMostPartFiles) throw damaged(cat("names ", parts.size(), " files"));
@@ -73,11 +75,13 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
     for (const Unread& one : of_part.unread) found.emplace(one.name, true);
     for (const std::string& tensor : expected)
       if (!found.contains(tensor))
-        throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' should be in ", part,
-                              ", which does not contain it: fetch the files again"));
+        throw make_error<FormatError>(FileName{name}, ": '", shown_name_of_part(tensor),
+                                      "' should be in ", part,
+                                      ", which does not contain it: fetch the files again");
     if (found.size() != expected.size())
-      throw FormatError(cat(name, ": ", part, " contains ", found.size(), " tensors, expected ",
-                            expected.size(), ": the files belong to different models"));
+      throw make_error<FormatError>(FileName{name}, ": ", part, " contains ", found.size(),
+                                    " tensors, expected ", expected.size(),
+                                    ": the files belong to different models");
     const std::size_t before = table.values.size();
     for (StoredTensor& tensor : of_part.tensors) {
       tensor.value += before;
@@ -95,7 +99,8 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
     table.format = of_part.format + " in parts";
     table.parts.push_back(std::move(file));
   }
-  if (table.parts.empty()) throw FormatError(cat(name, ": the index names no tensors"));
+  if (table.parts.empty())
+    throw make_error<FormatError>(FileName{name}, ": the index names no tensors");
   return table;
 }
 

@@ -12,6 +12,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/archives/zip.h"
 #include "io/byte_order.h"
@@ -34,10 +35,10 @@ WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
   refuse_lfs_pointer(bytes, path);
-  throw FormatError(
-      cat(path,
-          ": unknown format of weight file: supported are .safetensors and its index, "
-          ".pt, .pth, .npz, .npy and .gguf"));
+  throw make_error<FormatError>(
+      FileName{path},
+      ": unknown format of weight file: supported are .safetensors and its index, "
+      ".pt, .pth, .npz, .npy and .gguf");
 }
 
 // Tells an index from safetensors, whose header length may begin with the byte '{', too.
@@ -62,7 +63,8 @@ std::string file_of_weights(const std::string& path) {
     if (is_there(folder + name)) return folder + name;
     all += cat(all.empty() ? "" : ", ", name);
   }
-  throw FormatError(cat(path, ": the folder contains no weights: expected one of ", all));
+  throw make_error<FormatError>(FileName{path},
+                                ": the folder contains no weights: expected one of ", all);
 }
 
 // One note for each converted type, and one for all entries that are not read.
@@ -102,17 +104,17 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
   std::unordered_set<std::string_view> names;
   for (const StoredTensor& tensor : table.tensors) {
     if (!names.insert(tensor.name).second)
-      throw FormatError(cat(name, ": two tensors are named '", tensor.name.substr(0, 120),
-                            "': rename one of them"));
+      throw make_error<FormatError>(FileName{name}, ": two tensors are named '",
+                                    tensor.name.substr(0, 120), "': rename one of them");
     if (counted[tensor.value]) continue;
     counted[tensor.value] = true;
     const auto items = static_cast<std::uint64_t>(tensor.shape.numel());
     const std::uint64_t item = item_size(tensor.dtype);
     if (items > (most - total) / item)
-      throw FormatError(cat(name, ": tensor '", tensor.name.substr(0, 120), "' of shape ",
-                            tensor.shape, " and those before it take more than ", most,
-                            " bytes, too much for a file of ", file_bytes,
-                            " bytes: the file is damaged"));
+      throw make_error<FormatError>(
+          FileName{name}, ": tensor '", tensor.name.substr(0, 120), "' of shape ", tensor.shape,
+          " and those before it take more than ", most, " bytes, too much for a file of ",
+          file_bytes, " bytes: the file is damaged");
     total += items * item;
   }
 }

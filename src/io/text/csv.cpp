@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "io/text/csv_layout.h"
 #include "io/text/encoding.h"
 
@@ -111,8 +111,8 @@ std::string_view CsvReader::quoted_field() {
   bool doubled = false;
   for (;; ++at) {
     if (at >= rest_.size())
-      throw FormatError(
-          cat(name_, ": line ", opened, ": a quoted field is never closed: add the missing quote"));
+      throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{opened},
+                                    ": a quoted field is never closed: add the missing quote");
     const char c = rest_[at];
     if (c == '\n' || (c == '\r' && !rest_.substr(at).starts_with("\r\n"))) ++line_;
     if (c != '"') continue;
@@ -125,18 +125,18 @@ std::string_view CsvReader::quoted_field() {
   const bool spaced = format_.separator == ' ' && !rest_.empty() && is_csv_space(rest_.front());
   while (rest_.starts_with(' ')) rest_.remove_prefix(1);
   if (!at_line_end() && rest_.front() != format_.separator && !spaced)
-    throw FormatError(
-        cat(name_, ": line ", line_,
-            ": text follows a closing quote: write a quote inside a quoted field twice, "
-            "or read quotes as ordinary text with quotes=no"));
+    throw make_error<FormatError>(
+        FileName{name_}, ": line ", LineNumber{line_},
+        ": text follows a closing quote: write a quote inside a quoted field twice, "
+        "or read quotes as ordinary text with quotes=no");
   return doubled ? unescaped(field) : field;
 }
 
 void CsvReader::read_row(std::vector<std::string_view>& fields) {
   for (;;) {
     if (fields.size() >= kMaxFields)
-      throw FormatError(
-          cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
+      throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{row_line_},
+                                    ": more than ", kMaxFields, " fields in one row");
     // Spaces before an opening quote do not belong to the field.
     std::size_t quote = 0;
     if (format_.quotes)

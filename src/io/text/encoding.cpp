@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/lfs.h"
 
@@ -56,7 +57,7 @@ constexpr std::uint16_t kWindows[32] = {
     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
 [[noreturn]] void refuse_line(const std::string& name, std::int64_t line, const std::string& what) {
-  throw FormatError(cat(name, ": line ", line, " ", what));
+  throw make_error<FormatError>(FileName{name}, ": line ", LineNumber{line}, " ", what);
 }
 
 std::int64_t line_of(std::string_view text, std::size_t at) {
@@ -100,7 +101,8 @@ std::string from_utf16(std::string_view bytes, const std::string& name,
   out.reserve(bytes.size());
   std::int64_t line = 1;
   if (bytes.size() % 2 != 0)
-    throw FormatError(cat(name, ": is not UTF-16: the file ends within a character"));
+    throw make_error<FormatError>(FileName{name},
+                                  ": is not UTF-16: the file ends within a character");
   const auto unit = [&](std::size_t at) {
     return static_cast<std::uint32_t>(big ? unsigned_at(bytes, at) << 8 | unsigned_at(bytes, at + 1)
                                           : unsigned_at(bytes, at + 1) << 8 |

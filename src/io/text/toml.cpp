@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/lfs.h"
 
@@ -174,7 +175,7 @@ class AsciiToml {
     }
   }
   [[noreturn]] void refuse(const char* what) const {
-    throw FormatError(cat(source_, ", line ", line_, ": ", what));
+    throw make_error<FormatError>(FileName{source_}, ", line ", LineNumber{line_}, ": ", what);
   }
 
   const std::string &text_, &source_;
@@ -232,8 +233,8 @@ TomlValue tree_of(const toml::node& node, const std::string& source) {
     out.kind = TomlValue::Kind::Truth;
     out.truth = truth->get();
   } else {
-    throw FormatError(cat(source, ", line ", node.source().begin.line,
-                          ": dates are not supported: write the date in double quotes"));
+    throw make_error<FormatError>(FileName{source}, ", line ", LineNumber{node.source().begin.line},
+                                  ": dates are not supported: write the date in double quotes");
   }
   out.line = static_cast<int>(node.source().begin.line);
   return out;
@@ -305,10 +306,11 @@ TomlValue parse_toml(const std::string& text, const std::string& source) {
   } catch (const toml::parse_error& error) {
     const std::string_view what = error.description();
     const bool no_kind = what.find("could not determine value type") != std::string_view::npos;
-    throw FormatError(cat(source, ", line ", error.source().begin.line, ": ", what,
-                          no_kind ? "; put text in double quotes" : ""));
+    throw make_error<FormatError>(FileName{source}, ", line ",
+                                  LineNumber{error.source().begin.line}, ": ", what,
+                                  no_kind ? "; put text in double quotes" : "");
   } catch (const BrokenAssumption&) {
-    throw FormatError(cat(source, ": not TOML; write 'key = value' lines"));
+    throw make_error<FormatError>(FileName{source}, ": not TOML; write 'key = value' lines");
   }
 }
 

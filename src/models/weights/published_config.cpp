@@ -12,6 +12,7 @@
 #include <tenon/io.h>
 #include <tenon/models.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/lfs.h"
@@ -338,7 +339,7 @@ std::string config_beside(const std::string& weights) {
 PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model) {
   const Json parsed = io::parse_json_or_discard(json);
-  if (!parsed.is_object()) throw FormatError(cat(path, ": is not a JSON object"));
+  if (!parsed.is_object()) throw make_error<FormatError>(FileName{path}, ": is not a JSON object");
   PublishedFields fields(parsed, path);
   PublishedName name(model, path);
   PublishedConfig out;
@@ -348,10 +349,11 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
   } else if (const std::string type = fields.text("model_type", ""); !type.empty()) {
     read_family(type, fields, name, out);
   } else {
-    throw FormatError(cat(path,
-                          ": has neither 'model_type' nor 'architecture', so it is not a config of "
-                          "Hugging Face's or timm's: move it away from the weights if it is "
-                          "another program's"));
+    throw make_error<FormatError>(
+        FileName{path},
+        ": has neither 'model_type' nor 'architecture', so it is not a config of "
+        "Hugging Face's or timm's: move it away from the weights if it is "
+        "another program's");
   }
   out.model = name.name();
   const std::vector<std::string> unknown = fields.unknown();

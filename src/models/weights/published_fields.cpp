@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::models {
@@ -191,7 +192,7 @@ void PublishedFields::refuse(const std::string& field, const std::string& what) 
 }
 
 void PublishedFields::refuse_format(const std::string& what) const {
-  throw FormatError(cat(path_, ": ", what));
+  throw make_error<FormatError>(FileName{path_}, ": ", what);
 }
 
 std::vector<std::string> PublishedFields::unknown() const {

@@ -1,14 +1,13 @@
 // Builds the message.
 #include "plan/graph/outside.h"
 
-#include "base/str.h"
-
 namespace tenon {
 
-std::string index_outside(const std::string& op, std::int64_t index, std::int64_t axis,
-                          std::int64_t size, std::int64_t place) {
-  return cat(op, ": index ", index, " is out of range for axis ", axis, " of size ", size,
-             ", at element ", place, " of the indices (indices count from 0)");
+ValueError index_outside(const OpPlace& op, std::int64_t index, std::int64_t axis,
+                         std::int64_t size, std::int64_t place, const char* more) {
+  return make_error<ValueError>(op, ": index ", index, " is out of range for axis ", axis,
+                                " of size ", size, ", at element ", place,
+                                " of the indices (indices count from 0)", more);
 }
 
 }  // namespace tenon

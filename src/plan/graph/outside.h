@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "base/make_error.h"
 
 namespace tenon {
 
 /// `op` is the op with its layer (where() in graph/node.h). `place` is the flat position in the
-/// index tensor.
-std::string index_outside(const std::string& op, std::int64_t index, std::int64_t axis,
-                          std::int64_t size, std::int64_t place);
+/// index tensor. `more` follows the message.
+ValueError index_outside(const OpPlace& op, std::int64_t index, std::int64_t axis,
+                         std::int64_t size, std::int64_t place, const char* more = "");
 
 }  // namespace tenon

@@ -168,7 +168,7 @@ bool host_stores_activations_in_16_bits(std::span<Node* const> nodes, const Plan
 
 bool stores_activations_in_16_bits(std::span<Node* const> nodes, const PlanOptions& options) {
   if (!options.enabled(kLowerActivationPrecision)) return false;
-  if (!options.traits.is_queued) return host_stores_activations_in_16_bits(nodes, options);
+  if (!options.traits.stores_16_bits) return host_stores_activations_in_16_bits(nodes, options);
   if (!options.traits.rounds_operands || !options.enabled(kLayout)) return false;
   std::ptrdiff_t all = 0, fit = 0;
   for (const Node* node : nodes) {

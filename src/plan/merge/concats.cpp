@@ -157,7 +157,7 @@ class ConcatWriter {
 }  // namespace
 
 void merge_concats(Merger& merger) {
-  if (merger.options.traits.is_queued && merger.options.enabled(kFuse) &&
+  if (merger.options.traits.launches_kernels && merger.options.enabled(kFuse) &&
       merger.options.enabled(kConcats))
     ConcatWriter(merger).run();
 }

@@ -45,7 +45,7 @@ void Merger::Sharing::take(const Answer& answer) {
 // GPU engines generate a kernel to find out what it needs of a launch, so equal regions are asked
 // about once. Without launches the answer is cheaper than finding equal regions.
 void Merger::ask_all() {
-  if (!options.traits.is_queued) return;
+  if (!options.traits.launches_kernels) return;
   RegionNumbering numbering;
   std::unordered_map<RegionKey, Answer, RegionKeyHash> answers;
   std::vector<std::pair<const Region*, Answer*>> questions;

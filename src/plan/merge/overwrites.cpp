@@ -105,7 +105,7 @@ class Overwriter {
 }  // namespace
 
 void merge_overwrites(Merger& merger) {
-  if (merger.options.traits.is_queued && merger.options.enabled(kPlanMemory) &&
+  if (merger.options.traits.overwrites_inputs && merger.options.enabled(kPlanMemory) &&
       merger.options.enabled(kOverwrites))
     Overwriter(merger).run();
 }

@@ -187,10 +187,11 @@ class Reducer {
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
         return cat("it does not wait for ", region(other).title);
-    const bool queued = m_.options.traits.is_queued;
-    if (!queued && reduced.channels >= 0 && !stores_short(product, reader))
+    const DeviceTraits& traits = m_.options.traits;
+    if (!traits.launches_kernels && reduced.channels >= 0 && !stores_short(product, reader))
       return "it passes its result on in a chain";
-    if (queued && reader.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
+    if (traits.overlaps_steps && reader.map.space.numel() < kManyElements &&
+        times_.earliest(s) < times_.latest(s))
       return "reducing costs more than reading the result beside other work";
     const Region bare = with;
     add_reader(with, reader.map, reduced);

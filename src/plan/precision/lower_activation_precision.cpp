@@ -271,7 +271,7 @@ class ActivationLowering {
 Roots lower_activation_precision(Roots roots, const PlanOptions& options) {
   if (!options.channels_last && !stores_activations_in_16_bits(roots.order().nodes, options))
     return roots;
-  return ActivationLowering(roots, options.traits.is_queued, options.channels_last)
+  return ActivationLowering(roots, options.traits.stores_16_bits, options.channels_last)
       .rewritten(roots);
 }
 

@@ -99,7 +99,8 @@ class Fuser {
       : g_(graph),
         waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
-        on_gpu_(options.traits.is_queued),
+        launches_(options.traits.launches_kernels),
+        stores_16_bits_(options.traits.stores_16_bits),
         max_row_(options.traits.longest_row) {
     out_.groups.reserve(g_.items.size());
     out_.group_of.assign(g_.items.size(), -1);
@@ -118,7 +119,7 @@ class Fuser {
     if (on_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
-    if (on_ && on_gpu_)
+    if (on_ && launches_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) join_columns(k);
     if (on_) sink();
@@ -224,7 +225,7 @@ class Fuser {
     }
     if (g_.stores_rounded && upcasts(k, base))
       return note_stop(k, base, "rounds an activation, which is stored rounded");
-    if (on_gpu_ && upcasts(k, base) && is_of_scores(k))
+    if (stores_16_bits_ && upcasts(k, base) && is_of_scores(k))
       return note_stop(k, base, "rounds scores, which are stored rounded");
     if (out_.role[base] == Role::Column) {
       note_stop(k, base,
@@ -578,7 +579,7 @@ class Fuser {
 
   const Lowered& g_;
   PlanGraph waits_;  // over items, merged as their groups are merged
-  bool on_, on_gpu_;
+  bool on_, launches_, stores_16_bits_;
   std::int64_t max_row_;
   Fused out_;
 };

@@ -44,11 +44,11 @@ class Lowering {
       : order_(order),
         refs_(order.nodes.size()),
         fold_views_(options.enabled(kLayout)),
-        recomputes_(options.traits.is_queued && options.enabled(kFuse) &&
+        recomputes_(options.traits.remake.is_cheap && options.enabled(kFuse) &&
                     options.enabled(kRecompute)),
-        channels_last_(options.traits.is_queued && options.enabled(kLayout) &&
-                       options.enabled(kChannelsLast)),
-        sums_deviations_(options.traits.is_queued && options.enabled(kFuse)),
+        multiplies_pixels_(options.traits.rewrites_convolutions && options.enabled(kLayout) &&
+                           options.enabled(kChannelsLast)),
+        sums_deviations_(options.traits.remake.is_cheap && options.enabled(kFuse)),
         results_apart_(options.results_apart),
         convolves_last_(options.channels_last),
         options_(options),
@@ -533,7 +533,7 @@ class Lowering {
     }
     if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0]))
       return add_pooling(node, std::move(args));
-    if (channels_last_ && is_pixel_product(node)) return add_pixel_product(node, args);
+    if (multiplies_pixels_ && is_pixel_product(node)) return add_pixel_product(node, args);
     const bool permuted = reads_channels_last(node, args);
     if (permuted)
       for (Ref& arg : args) arg = transposed_last(arg, node.label);
@@ -596,7 +596,7 @@ class Lowering {
       const bool strided = kind == OpKind::Contraction || kind == OpKind::Attention;
       if (needs_whole || (strided && no_memory)) arg = contiguous(arg, node.label);
     }
-    if (stores_16_bit_ && options_.traits.is_queued && kind == OpKind::Contraction &&
+    if (stores_16_bit_ && options_.traits.stores_16_bits && kind == OpKind::Contraction &&
         args[1].shape.rank() == 4)
       args[1] = lower_filter_precision(node, args[1]);
   }
@@ -667,7 +667,7 @@ class Lowering {
 
   const NumberedOrder& order_;
   std::vector<Ref> refs_;  // by number of the node; without an item: not lowered yet
-  bool fold_views_, recomputes_, channels_last_, sums_deviations_, results_apart_;
+  bool fold_views_, recomputes_, multiplies_pixels_, sums_deviations_, results_apart_;
   bool convolves_last_, stores_16_bit_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;

@@ -55,7 +55,7 @@ class Remaker {
       : g_(graph),
         f_(fused),
         traits_(traits.remake),
-        computes_free_(traits.is_queued),
+        is_cheap_(traits.remake.is_cheap),
         assignment_of_(assignments(graph)) {
     made_.resize(f_.groups.size());
     read_.resize(f_.groups.size());
@@ -64,7 +64,7 @@ class Remaker {
       for (const int i : f_.groups[at(g)].items)
         for (const Ref& arg : g_.items[at(i)].args)
           if (f_.group_of[at(arg.item)] != g) add_read(g, arg.item);
-    if (computes_free_) depth_ = depths();
+    if (is_cheap_) depth_ = depths();
   }
 
   void run() {
@@ -74,7 +74,7 @@ class Remaker {
       for (auto it = items.rbegin(); it != items.rend(); ++it)
         if (is_candidate(*it)) drop(*it, a);
     }
-    if (computes_free_)
+    if (is_cheap_)
       for (int b = 0; b < static_cast<int>(f_.groups.size()); ++b)
         for (const int i : worth_sparing(b)) spare(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
@@ -183,8 +183,7 @@ class Remaker {
                       2 * bytes_of(g_.items[at(source)]) <= bytes_of(g_.items[at(i)]));
     const std::int64_t bytes = bytes_of(g_.items[at(i)]);
     std::int64_t most = readers.size() == 1 ? bytes * (1 + traits_.store) : bytes;
-    if (good && computes_free_ && is_mask(i) && readers.size() == 1 &&
-        is_kept(recipe, *readers.begin()))
+    if (good && is_cheap_ && is_mask(i) && readers.size() == 1 && is_kept(recipe, *readers.begin()))
       most = std::max(most, 2 * bytes);
     for (const int b : readers) good = good && can_make(b, i, recipe, most);
     if (!good) {
@@ -313,7 +312,7 @@ class Remaker {
   const Lowered& g_;
   Fused& f_;
   const RemakeTraits traits_;
-  const bool computes_free_;
+  const bool is_cheap_;
   const std::vector<int> assignment_of_;  // by item
   std::vector<FlatIntSet> made_, read_;   // by group: items recomputed there, items read
   std::vector<FlatIntSet> readers_;       // by item: other groups

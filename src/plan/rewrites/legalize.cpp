@@ -16,11 +16,10 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
-  // On a GPU the random numbers of attention dropout are generated where they are used.
   const bool draws = drops_weights(attention);
   const Shape& q = attention.input(0)->shape;
   if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
-  return (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 && q[1] > 1 &&
+  return (!draws || known.generates_dropout) && attention.dtype != DType::Float64 && q[1] > 1 &&
          fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
@@ -43,7 +42,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
       roots, is_composite, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
         const OpInfo& info = op_info(node.op);
         if (info.decompose == nullptr) return {};
-        if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
+        if (options.traits.has_response_norm && has_trait(node.op, kAcrossChannels)) return {};
         return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
       });
 }

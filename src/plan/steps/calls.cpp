@@ -18,7 +18,7 @@ SharedKernels::SharedKernels(std::span<const Value> values, const PlanOptions& o
     : values_(values), options_(options) {}
 
 bool SharedKernels::serves(const Program& program, const PlanOptions& options) {
-  return !options.traits.is_queued && options.tuning == nullptr &&
+  return !options.traits.launches_kernels && options.tuning == nullptr &&
          program.steps.size() >= kFewSteps;
 }
 

@@ -1,11 +1,11 @@
 // Calls: the list of kernel calls that a run executes.
 //
-// Deep networks repeat layers: hundreds of steps compute the same on other values. On devices where
-// a call does the work itself (DeviceTraits::is_queued is false), one kernel serves all equal
-// steps. The kernel is prepared for a region whose values are numbered in the order in which the
-// region names them. Each step lists its own values in that order (Step::bound). So a run reads
-// only a few words of the plan for each step, and kernels stay in cache. In all other programs each
-// step has a kernel of its own, bound directly to the program's values.
+// Deep networks repeat layers: hundreds of steps compute the same on other values. On devices
+// without launches (DeviceTraits::launches_kernels is false), one kernel serves all equal steps.
+// The kernel is prepared for a region whose values are numbered in the order in which the region
+// names them. Each step lists its own values in that order (Step::bound). So a run reads only a few
+// words of the plan for each step, and kernels stay in cache. In all other programs each step has a
+// kernel of its own, bound directly to the program's values.
 #pragma once
 
 #include <cstddef>

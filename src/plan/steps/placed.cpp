@@ -205,7 +205,8 @@ class Cutter {
     const auto start = std::chrono::steady_clock::now();
     const PlanOptions home = options_(program_->device);
     program_->traits = home.traits;
-    program_->traits.is_queued = true;  // the devices' arenas serve one call at a time
+    program_->traits.queues_calls = true;  // the devices' arenas serve one call at a time
+    program_->traits.host_sees_values = false;
     program_->threads = home.threads;
     program_->node_count = static_cast<int>(order_.size());
     find_levels();

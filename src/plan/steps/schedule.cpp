@@ -129,7 +129,7 @@ void choose_engines(Program& program, const PlanOptions& options) {
   std::vector<TuneAdvice> advice(program.steps.size());
   if (options.tuning != nullptr) advice = options.tuning->advise(program, *alike, options);
   std::vector<ValueId> same;
-  if (alike && options.traits.is_queued) {
+  if (alike && options.traits.launches_kernels) {
     choose_side_by_side(program, *alike, advice, options);
     same.resize(program.values.size());
     std::iota(same.begin(), same.end(), ValueId{0});
@@ -179,15 +179,15 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
 }
 
 /// Two kinds of steps: those that may reject an out-of-range index, and those that assign a
-/// variable without depending on the data (a step counter). On devices where a call does the work
-/// itself, the former run first; otherwise a rejected call would still advance the counter. Only
+/// variable without depending on the data (a step counter). Where the host sees values while a call
+/// runs, the former run first; otherwise a rejected call would still advance the counter. Only
 /// index checks that need no product are waited for, so the memory peak stays the same.
 class Checks {
  public:
   Checks(const Program& program, const std::vector<std::vector<int>>& after,
          std::vector<int> waiting)
       : assigns_ahead_(program.steps.size(), 0), checks_(program.steps.size(), 0) {
-    if (program.traits.is_queued) return;
+    if (!program.traits.host_sees_values) return;
     std::vector<int> order;
     for (std::size_t s = 0; s < waiting.size(); ++s)
       if (waiting[s] == 0) order.push_back(static_cast<int>(s));

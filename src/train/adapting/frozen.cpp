@@ -139,7 +139,7 @@ FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& p
   std::unordered_set<std::string> learns;
   for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.insert(p.name);
   for (const std::string& path : parts) {
-    net.freeze(path);  // an unknown name is refused here
+    net_.freeze(path);  // an unknown name is refused here
     if (std::optional<nn::AnyModule> part = part_at(net, path)) parts_.push_back(*part);
   }
   for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.erase(p.name);
@@ -153,7 +153,7 @@ FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& p
 }
 
 void FrozenNet::rest() const {
-  for (const nn::AnyModule& part : parts_) part.train(false);
+  for (nn::AnyModule part : parts_) part.train(false);
 }
 
 Tensor FrozenNet::forward(const Tensor& x) const {
@@ -176,8 +176,7 @@ Tensor FrozenNet::forward(const Tensor& x) const {
   return substitute(std::vector<Tensor>{output}, instead)[0];
 }
 
-std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
-                                              std::string& why) const {
+std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype, std::string& why) {
   const std::vector<Tensor> learning = trainable_parameters();
   Tensor input;
   std::vector<Tensor> ends, fewer;
@@ -217,7 +216,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
   return out;
 }
 
-std::vector<Tensor> FrozenNet::numbers(const Tensor& batch) const {
+std::vector<Tensor> FrozenNet::numbers(const Tensor& batch) {
   train(false);
   rest();
   std::vector<Tensor> rows;
@@ -236,7 +235,7 @@ nn::AnyModule FrozenNet::behind(const Shape& example, DType dtype) const {
   return out;
 }
 
-nn::AnyModule FrozenNet::released() const {
+nn::AnyModule FrozenNet::released() {
   for (const std::string& name : would_learn_) net_.unfreeze(name);
   return net_;
 }
@@ -259,7 +258,7 @@ std::string in_words(const Notes& notes) {
 
 }  // namespace
 
-std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
+std::string take_fitting_weights(nn::AnyModule net, const std::string& file) {
   const StateDict own = net.state_dict();
   const io::WeightFile opened(file);
   const models::WeightFit fit = models::fit_weights(opened, own);
@@ -272,7 +271,7 @@ std::string take_fitting_weights(const nn::AnyModule& net, const std::string& fi
              in_words(fit), left.empty() ? "" : cat("; ", left), in_words(opened.notes()));
 }
 
-TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
+TakenWeights take_all_weights(nn::AnyModule net, const std::string& model,
                               const std::string& file) {
   const io::WeightFile opened(file);
   const models::WeightFit fit = models::fit_weights(opened, net.state_dict());

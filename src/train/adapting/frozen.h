@@ -18,7 +18,7 @@ namespace tenon::train {
 /// Loads the tensors of a file (<tenon/weights.h>) that fit the network, renamed if their family is
 /// known. Returns a sentence that lists what was loaded, what was converted and what does not fit.
 /// Throws what reading throws, and ValueError if no tensor fits.
-std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
+std::string take_fitting_weights(nn::AnyModule net, const std::string& file);
 struct TakenWeights {
   std::string note;       ///< what was loaded
   std::string normalize;  ///< what their family scales images by
@@ -26,8 +26,7 @@ struct TakenWeights {
 };
 /// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
 /// `model`.
-TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
-                              const std::string& file);
+TakenWeights take_all_weights(nn::AnyModule net, const std::string& model, const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);
@@ -59,13 +58,13 @@ class FrozenNet : public nn::Module {
 
   /// What the frozen parts give of a sample of this shape and type, when that is the same in
   /// training and evaluation; otherwise nothing, and `why` says why.
-  std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why) const;
+  std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why);
   /// The numbers of a batch, float32 [N, count()], and the largest whole number among them.
-  std::vector<Tensor> numbers(const Tensor& batch) const;
+  std::vector<Tensor> numbers(const Tensor& batch);
   /// The network that takes FrozenValues [N, …] of such samples in the place of samples.
   nn::AnyModule behind(const Shape& example, DType dtype) const;
   /// The network without frozen parts: what would have learnt without them learns.
-  nn::AnyModule released() const;
+  nn::AnyModule released();
   /// Parameters that begin to learn when released() is asked for.
   std::vector<std::string> names_of_frozen() const { return would_learn_; }
 

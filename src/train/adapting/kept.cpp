@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include <tenon/compute.h>
 #include <tenon/context.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/images.h>
 #include <tenon/system.h>
 
@@ -130,11 +130,12 @@ struct Job {
 
 class Keeper {
  public:
-  Keeper(const FrozenNet& net, const FrozenValues& values, const KeepOptions& options)
+  Keeper(FrozenNet net, const FrozenValues& values, const KeepOptions& options)
       : values_(values),
         options_(options),
         folder_(options.folder, options.limit),
-        part_(compile([&net](const std::vector<Tensor>& in) { return net.numbers(in[0]); })) {}
+        part_(
+            compile([net](const std::vector<Tensor>& in) mutable { return net.numbers(in[0]); })) {}
 
   KeptPart keep(std::vector<Job> jobs);
 
@@ -219,7 +220,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
   std::vector<std::byte> records;
   for (data::Batch batch; examples.next(batch);) {
     const std::vector<Tensor> given =
-        part_({set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input});
+        part_({set.views() > 1 ? views_as_examples(batch.input).compute() : batch.input});
     if (given[1].item() >= static_cast<double>(kExact))
       throw NotSupported("one of its outputs has integers that float32 cannot represent exactly");
     records.resize(bytes * at(batch.size));
@@ -339,8 +340,9 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
                           const KeepOptions& options) {
   constexpr char kEveryStep[] = "the frozen part is computed in every step: ";
   KeptPart out;
-  const auto* frozen = net.as<FrozenNet>();
-  if (frozen == nullptr) throw InternalError("freeze: the network has no frozen parts");
+  const auto* found = net.as<FrozenNet>();
+  if (found == nullptr) throw InternalError("freeze: the network has no frozen parts");
+  FrozenNet frozen = *found;
   const KeptSource& train = sources.front();
   const bool drawn = train.loader.augment.any() || train.set->is_augmented();
   if (drawn && options.variants == 0) {
@@ -351,12 +353,12 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   }
   // The run's random numbers depend on none that are drawn here.
   Context context = current_context();
-  context.generator = std::make_shared<Generator>(0);
+  context.generator = Generator(0);
   const ContextScope scope(context);
   const data::Loader loader(train.set, train.loader);
   std::string why;
   const std::optional<FrozenValues> values =
-      frozen->values(loader.input_shape(), loader.input_dtype(), why);
+      frozen.values(loader.input_shape(), loader.input_dtype(), why);
   if (!values) {
     out.notes.push_back(kEveryStep + why);
     return out;
@@ -364,7 +366,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   std::vector<Job> jobs{{&train, drawn ? options.variants : 1, drawn, {}}};
   for (std::size_t k = 1; k < sources.size(); ++k) jobs.push_back({&sources[k], 1, false, {}});
   try {
-    out = Keeper(*frozen, *values, options).keep(std::move(jobs));
+    out = Keeper(frozen, *values, options).keep(std::move(jobs));
   } catch (const Stopped&) {
     return {};
   } catch (const KeptError& error) {
@@ -372,7 +374,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   } catch (const NotSupported& error) {
     out.notes.push_back(cat(kEveryStep, error.what()));
   }
-  if (!out.sets.empty()) out.net = frozen->behind(loader.input_shape(), loader.input_dtype());
+  if (!out.sets.empty()) out.net = frozen.behind(loader.input_shape(), loader.input_dtype());
   return out;
 }
 

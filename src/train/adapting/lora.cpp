@@ -205,8 +205,8 @@ class AdaptedNet : public nn::Module {
       : net_(net), scale_(options.alpha / static_cast<double>(options.rank)) {
     for (Place& place : chosen_places(net, options))
       adapters_.push_back({std::move(place), {}, {}});
-    net.freeze();
-    for (const std::string& part : options.learn) net.unfreeze(part);  // unknown: refused here
+    net_.freeze();
+    for (const std::string& part : options.learn) net_.unfreeze(part);  // unknown: refused here
     std::vector<AdapterTree::Item> items;
     for (Adapter& adapter : adapters_) items.emplace_back(adapter.place.weight, &adapter);
     for (const auto& [name, part] : net.children()) child(name, part);
@@ -235,7 +235,7 @@ class AdaptedNet : public nn::Module {
     for (auto& entry : out)
       for (const Adapter& adapter : adapters_)
         if (entry.second.node() == adapter.place.tensor.node())
-          entry.second = sum_of(adapter).eval();
+          entry.second = sum_of(adapter).compute();
     return out;
   }
   StateDict for_peft() const {

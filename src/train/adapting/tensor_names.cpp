@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -23,7 +24,8 @@ void require_tensors(const StateDict& own, const StateDict& given, const std::st
   for (const std::string& fault : {lacks, odd, other})
     if (!fault.empty()) found += cat(found.empty() ? "" : ", ", fault);
   if (!found.empty())
-    throw FormatError(cat(file, " ", found, ": it is damaged, or of another network or optimizer"));
+    throw make_error<FormatError>(FileName{file}, " ", found,
+                                  ": it is damaged, or of another network or optimizer");
 }
 
 }  // namespace tenon::train

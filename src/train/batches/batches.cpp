@@ -20,8 +20,8 @@ bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
   batch.size = std::ssize(there);
   if (there.empty()) return false;
   const Tensor numbers = Tensor::from(there, {batch.size});
-  batch.input = index_select(batch.input, 0, numbers).eval();
-  batch.target = index_select(batch.target, 0, numbers).eval();
+  batch.input = index_select(batch.input, 0, numbers).compute();
+  batch.target = index_select(batch.target, 0, numbers).compute();
   return true;
 }
 

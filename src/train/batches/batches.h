@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 
 #include "device/uploads.h"
 

@@ -20,7 +20,7 @@ Curvature::Curvature(const nn::AnyModule& net, const nn::Loss& loss,
     : net_(net), loss_(loss), optimizer_(optimizer), task_(std::move(task)) {}
 
 std::vector<Tensor> Curvature::trace(const Tensor& input, const Tensor& target, const Tensor& keep,
-                                     std::int64_t examples) const {
+                                     std::int64_t examples) {
   net_.eval();
   const Tensor scores = task_->scores(net_(input)),
                wanted = task_->drawn_targets(scores, task_->targets(target));
@@ -55,7 +55,7 @@ void Curvature::measure(const data::Loader& train, std::int64_t step) {
     function_ = compile(
         [this, count](const std::vector<Tensor>& in) { return trace(in[0], in[1], in[2], count); });
   examples_ = count;
-  const Tensor none = scalar(0.0).eval(), all = scalar(1.0).eval();
+  const Tensor none = scalar(0.0).compute(), all = scalar(1.0).compute();
   data::Batch one;
   for (std::int64_t k = 0; k < count; ++k) {
     examples.next(one);

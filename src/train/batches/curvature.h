@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/task.h>
@@ -37,7 +37,7 @@ class Curvature {
 
  private:
   std::vector<Tensor> trace(const Tensor& input, const Tensor& target, const Tensor& keep,
-                            std::int64_t examples) const;
+                            std::int64_t examples);
 
   nn::AnyModule net_;
   nn::Loss loss_;

@@ -78,8 +78,8 @@ data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw, std::int6
   append_row(draw, numbers);
   const Mixed how(Tensor::from(numbers, {kMixNumbers}));
   const Tensor own = one_hot(batch.target, classes, DType::Float32);
-  return {how.input(batch.input).eval(), (others(own) * (1 - draw.share) + own * draw.share).eval(),
-          batch.size};
+  return {how.input(batch.input).compute(),
+          (others(own) * (1 - draw.share) + own * draw.share).compute(), batch.size};
 }
 
 }  // namespace tenon::train

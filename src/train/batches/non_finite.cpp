@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/eval.h>
+#include <tenon/compute.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
@@ -42,7 +42,7 @@ std::string first_non_finite(const nn::Module& net, const Tensor& input) {
   checks.reserve(suspects.size());
   for (const Suspect& s : suspects) checks.push_back(s.finite);
   take_updates(checks);  // looking on renews nothing
-  tenon::eval(checks);
+  tenon::compute(checks);
   for (std::size_t k = 0; k < suspects.size(); ++k)
     if (checks[k].item() == 0) return suspects[k].what;
   return "";

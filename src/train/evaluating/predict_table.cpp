@@ -15,6 +15,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
 #include "data/tables/csv_spec.h"
@@ -190,8 +191,9 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   while (counter.next(fields)) ++rows;
   bool header = rows == set->size() + 1;
   if (!header && rows != set->size())
-    throw FormatError(cat(file, ": ", set->size(), " of its ", rows,
-                          " rows are samples, so predictions cannot be written next to its rows"));
+    throw make_error<FormatError>(
+        FileName{file}, ": ", set->size(), " of its ", rows,
+        " rows are samples, so predictions cannot be written next to its rows");
   for (std::size_t k = 0; reader.next(fields);) {
     for (std::string_view field : fields) {
       append_field(text, field, separator);

@@ -15,6 +15,7 @@
 #include <tenon/train.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/source_parts.h"
 #include "data/tables/line_reader.h"
@@ -75,9 +76,10 @@ Columns named_columns(const data::LineReader& lines) {
   }
   if (out.texts.empty()) out.texts = others;
   if (out.texts.empty() || out.texts.size() > 2)
-    throw FormatError(cat(lines.file(), ": has ", out.texts.size(),
-                          " columns of text where 1 or 2 are needed: call them text, or sentence1 "
-                          "and sentence2"));
+    throw make_error<FormatError>(
+        FileName{lines.file()}, ": has ", out.texts.size(),
+        " columns of text where 1 or 2 are needed: call them text, or sentence1 "
+        "and sentence2");
   return out;
 }
 
@@ -257,7 +259,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
   const std::int64_t count = std::ssize(rows);
   const auto set = data::from_tensors(
       Tensor::from(inputs, pairs ? Shape{count, 2, length} : Shape{count, length}),
-      zeros({count}, DType::Int64).eval());
+      zeros({count}, DType::Int64).compute());
   if (const auto seen = record_->seen(*set, 0, count); seen && seen->seen > 0)
     out.push_back({cat("training has seen ", to_string(*seen)), seen->about(), {}});
   return out;

@@ -81,7 +81,7 @@ Tensor Predictor::operator()(const Tensor& inputs) const {
     throw ShapeError(
         cat("predict: the images are ", inputs.shape(), ", must be [N, channels, height, width]"));
   const ContextScope scope(context_);
-  if (inputs.size(0) == 0) return zeros({0, classes_}).eval();
+  if (inputs.size(0) == 0) return zeros({0, classes_}).compute();
   if (!takes(inputs))
     throw ShapeError(cat("predict: the input is ", inputs.shape(), ", and model '", model_,
                          "' takes samples of ", sample_, ": resize or reshape the input"));

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/context.h>
-#include <tenon/eval.h>
 #include <tenon/nn.h>
 
 #include "train/settings/resolved.h"

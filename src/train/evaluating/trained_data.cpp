@@ -282,7 +282,7 @@ void TrainedModel::predict_batch(
     if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
     if (std::any_of(p.target.begin(), p.target.end(), [](float v) { return std::isnan(v); }))
       p.target.clear();  // quantities that are not known
-    take(std::move(p), narrow(batch.input, 0, at, 1).eval());
+    take(std::move(p), narrow(batch.input, 0, at, 1).compute());
   }
 }
 

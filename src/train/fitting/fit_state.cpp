@@ -8,6 +8,7 @@
 #include <tenon/ops.h>
 
 #include "base/background.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/log.h"
 #include "io/tensors/safetensors.h"
@@ -76,9 +77,10 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
 void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
-      throw IoError(cat(folder_->path(),
-                        " has lost its checkpoints, so training would start over and overwrite ",
-                        name, ": start a new run in another folder"));
+      throw make_error<IoError>(
+          FileName{folder_->path()},
+          " has lost its checkpoints, so training would start over and overwrite ", name,
+          ": start a new run in another folder");
 }
 
 // With drop_last changed an epoch has a step more or less: from the one under way on, whose batches
@@ -215,7 +217,7 @@ void Fit::checkpoint_aside() {
     return write_settings();
   }
   Checkpoint kept = state();
-  for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
+  for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).compute();
   last_saved_ = p_.step;
   aside_ = in_background([this, kept = std::move(kept)] {
     std::string path = folder_->save(kept, o_.keep_checkpoints);

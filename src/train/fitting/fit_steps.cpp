@@ -59,7 +59,7 @@ void Fit::open_steps() {
 void Fit::not_finite(const Queued& step, double loss) {
   const Tensor input = step.target.defined()
                            ? step.input
-                           : t_.train_step->set()->input(select(step.input, 0, step.row)).eval();
+                           : t_.train_step->set()->input(select(step.input, 0, step.row)).compute();
   // The same random draws as in the step that failed.
   Generator::current().set_state(step.seed, step.counter);
   t_.net.train();
@@ -165,7 +165,7 @@ bool Fit::begin_step_on_batch() {
   q.input = std::move(batch.input);
   q.target = std::move(batch.target);
   q.figures = t_.train_step->begin(q.input, q.target,
-                                   o_.mixing.any() ? select(mix_of(1), 0, 0).eval() : Tensor());
+                                   o_.mixing.any() ? select(mix_of(1), 0, 0).compute() : Tensor());
   queue_.push_back(std::move(q));
   return true;
 }

@@ -19,10 +19,10 @@ namespace tenon::train {
 namespace {
 
 // What the network says against a training batch of so many samples; "" where nothing.
-std::string refusal(const nn::AnyModule& net, const data::Loader& train, std::int64_t samples) {
+std::string refusal(nn::AnyModule net, const data::Loader& train, std::int64_t samples) {
   const KeptModes modes(net);
   Context context = current_context();  // the run's numbers depend on none that are drawn here
-  context.generator = std::make_shared<Generator>(0);
+  context.generator = Generator(0);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   net.train();

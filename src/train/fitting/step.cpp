@@ -67,7 +67,7 @@ std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
 }
 
 // Sums and counts of an evaluation in one piece, and the scores if the metrics need them.
-std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss, const Task& task,
+std::vector<Tensor> evaluation_of(nn::AnyModule net, const nn::Loss& loss, const Task& task,
                                   std::int64_t views, const std::vector<Tensor>& in) {
   net.eval();
   Tensor scores = task.scores(net(views > 1 ? views_as_examples(in[0]) : in[0]));
@@ -189,7 +189,7 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, T
 }
 
 Tensor TrainStep::with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
-                               const Tensor& target) const {
+                               const Tensor& target) {
   teacher_->eval();
   const Tensor given = task_->scores((*teacher_)(input));
   if (given.shape() != scores.shape())
@@ -330,7 +330,7 @@ void EvalStep::set_views(std::int64_t views) {
 void EvalStep::require_fits(const data::Loader& loader) {
   const KeptModes modes(net_);
   Context context = current_context();  // the run's numbers depend on none that are drawn here
-  context.generator = std::make_shared<Generator>(0);
+  context.generator = Generator(0);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   const data::Dataset& set = loader.dataset();

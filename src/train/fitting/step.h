@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/train.h>
@@ -80,7 +80,7 @@ class TrainStep {
                        std::vector<Tensor>& figures, std::vector<Tensor>& updates);
 
   Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
-                      const Tensor& target) const;
+                      const Tensor& target);
   void require_own_parameters() const;
   void require_reached(const Tensor& loss) const;
 

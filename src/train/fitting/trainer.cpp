@@ -110,7 +110,7 @@ Tensor Trainer::predict(const Tensor& inputs) {
   const ContextScope scope(impl_->context);
   const KeptModes modes(impl_->net);
   impl_->net.eval();
-  return impl_->net(inputs).eval();
+  return impl_->net(inputs).compute();
 }
 
 const nn::AnyModule& Trainer::net() const { return impl_->net; }

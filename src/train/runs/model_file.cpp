@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/tables/dates.h"
 #include "io/text/json.h"
@@ -110,8 +111,8 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.network = json.value("network", "");
     s.model = json.at("model").get<std::string>();
     if (s.network.empty() && models::is_network_file(s.model))
-      throw FormatError(
-          cat(source, ": the text of ", s.model, ", its network, is missing from the file"));
+      throw make_error<FormatError>(FileName{source}, ": the text of ", s.model,
+                                    ", its network, is missing from the file");
     SettingsNetwork::keep(s);  // refuses what describes none
     for (const char* key : kTexts)
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
@@ -124,20 +125,24 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");
     if (!has_no_file(s.data))
-      throw FormatError(cat(source, ": its metadata '", kModelKey, "' names the data '",
-                            s.data.substr(0, 120),
-                            "': a weight file must not name files of this machine; remove 'data' "
-                            "from its metadata, or use another copy"));
+      throw make_error<FormatError>(
+          FileName{source}, ": its metadata '", kModelKey, "' names the data '",
+          s.data.substr(0, 120),
+          "': a weight file must not name files of this machine; remove 'data' "
+          "from its metadata, or use another copy");
     out.class_names = json.value("class_names", out.class_names);
     out.text_unit = json.value("text_unit", "");
     if (json.contains("table")) out.table = table_from(json["table"], out.class_names);
   } catch (const Json::exception&) {
-    throw FormatError(cat(source, ": its metadata '", kModelKey, "' does not describe a model"));
+    throw make_error<FormatError>(FileName{source}, ": its metadata '", kModelKey,
+                                  "' does not describe a model");
   } catch (const ValueError& error) {
-    throw FormatError(cat(source, ": its metadata '", kModelKey, "': ", error.what()));
+    throw make_error<FormatError>(FileName{source}, ": its metadata '", kModelKey,
+                                  "': ", error.what());
   }
   if (s.classes < 1 || s.classes > 1'000'000 || !(s.input_std > 0))
-    throw FormatError(cat(source, ": its metadata '", kModelKey, "' has numbers out of range"));
+    throw make_error<FormatError>(FileName{source}, ": its metadata '", kModelKey,
+                                  "' has numbers out of range");
   // Names that are the classes' numbers are not written, but a table's labels are found by them.
   if (out.table && out.class_names.empty()) {
     auto table = std::make_shared<data::TableColumns>(*out.table);

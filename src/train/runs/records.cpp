@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/text/json.h"
 
@@ -164,8 +165,8 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
       throw FormatError("negative counts");
     return p;
   } catch (const std::exception& error) {
-    throw FormatError(cat(source, ": the state of the run cannot be read (", error.what(),
-                          "): the checkpoint is damaged"));
+    throw make_error<FormatError>(FileName{source}, ": the state of the run cannot be read (",
+                                  error.what(), "): the checkpoint is damaged");
   }
 }
 

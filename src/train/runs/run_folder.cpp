@@ -16,6 +16,7 @@
 #include <tenon/error.h>
 #include <tenon/log.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
 #include "base/system/log.h"
@@ -44,7 +45,7 @@ std::string checkpoint_name(std::int64_t step) {
 
 int open_for_append(const std::string& path) {
   const int fd = io::open_to_write(path, O_WRONLY | O_CREAT | O_APPEND);
-  if (fd < 0) throw IoError(cat(path, ": cannot open the log: ", reason()));
+  if (fd < 0) throw make_error<IoError>(FileName{path}, ": cannot open the log: ", reason());
   return fd;
 }
 
@@ -54,7 +55,8 @@ std::vector<std::string> checkpoint_names(const std::string& run_dir) {
   std::error_code error;
   for (std::string& name : names_in(run_dir + "/checkpoints", error))
     if (is_checkpoint(name)) names.push_back(std::move(name));
-  if (error) throw IoError(cat(run_dir, "/checkpoints: cannot be read: ", error.message()));
+  if (error)
+    throw make_error<IoError>(FileName{run_dir}, "/checkpoints: cannot be read: ", error.message());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -63,11 +65,12 @@ Checkpoint load(const std::string& path) {
   io::SafeTensors file = io::load_safetensors(path);
   const auto format = file.metadata.find("format"), state = file.metadata.find("state");
   if (format != file.metadata.end() && format->second == kOlderFormat)
-    throw FormatError(cat(path,
-                          " was written by an older version of Tenon, which selected weights by "
-                          "the test part: start a new run"));
+    throw make_error<FormatError>(
+        FileName{path},
+        " was written by an older version of Tenon, which selected weights by "
+        "the test part: start a new run");
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
-    throw FormatError(cat(path, " is a safetensors file, but not a checkpoint"));
+    throw make_error<FormatError>(FileName{path}, " is a safetensors file, but not a checkpoint");
   const auto settings = file.metadata.find(kSettingsKey);
   return {path, std::move(file.tensors), progress_from_json(state->second, path),
           settings == file.metadata.end() ? std::string() : settings->second};
@@ -129,7 +132,8 @@ std::optional<Checkpoint> load_latest_checkpoint(
       if (first_problem.empty()) first_problem = error.what();
     }
   }
-  throw FormatError(cat(run_dir, ": no checkpoint can be read; the newest: ", first_problem));
+  throw make_error<FormatError>(FileName{run_dir},
+                                ": no checkpoint can be read; the newest: ", first_problem);
 }
 
 bool has_checkpoint(const std::string& run_dir) {
@@ -153,19 +157,20 @@ FolderLock::FolderLock(const std::string& folder) {
   const std::string name = folder + "/lock";
   file_ = io::open_to_write(name, O_RDWR | O_CREAT);
   if (file_ < 0)
-    throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
-                      "; choose another folder or check its permissions"));
+    throw make_error<IoError>(FileName{name}, ": cannot write into the run folder: ", reason(),
+                              "; choose another folder or check its permissions");
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     const int code = errno;
     char owner[32] = {};
     const ssize_t got = ::pread(file_, owner, sizeof owner - 1, 0);
     ::close(file_);
     if (code == EWOULDBLOCK)
-      throw IoError(cat(folder, " is in use by another run",
-                        got > 0 ? cat(" (process ", static_cast<const char*>(owner), ")") : "",
-                        ": wait for it to end, or choose another folder"));
-    throw IoError(
-        cat(name, ": cannot lock the run folder: ", std::generic_category().message(code)));
+      throw make_error<IoError>(
+          FileName{folder}, " is in use by another run",
+          got > 0 ? cat(" (process ", static_cast<const char*>(owner), ")") : "",
+          ": wait for it to end, or choose another folder");
+    throw make_error<IoError>(
+        FileName{name}, ": cannot lock the run folder: ", std::generic_category().message(code));
   }
   // The number is for people; only the lock itself counts, so a failed write does no harm.
   const std::string pid = std::to_string(::getpid());
@@ -179,12 +184,12 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   std::error_code error;
   if (resume && !fs::is_directory(io::system_path(path_), error))
-    throw IoError(cat(path_, ": there is no such run folder"));
+    throw make_error<IoError>(FileName{path_}, ": there is no such run folder");
   error.clear();
   fs::create_directories(io::system_path(path_) + std::string("/checkpoints"), error);
   if (error)
-    throw IoError(cat(path_, ": cannot create the run folder: ", error.message(),
-                      "; choose another folder or check its permissions"));
+    throw make_error<IoError>(FileName{path_}, ": cannot create the run folder: ", error.message(),
+                              "; choose another folder or check its permissions");
   refuse_foreign_links();
   lock_.emplace(path_);
   if (!resume && holds_run())
@@ -287,8 +292,8 @@ void RunFolder::append(int fd, const char* name, const std::string& text) {
     const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      throw IoError(cat(file(name), ": cannot write the log: ", reason(),
-                        "; the run can be resumed from its latest checkpoint"));
+      throw make_error<IoError>(FileName{file(name)}, ": cannot write the log: ", reason(),
+                                "; the run can be resumed from its latest checkpoint");
     done += static_cast<std::size_t>(n);
   }
 }

@@ -17,6 +17,7 @@
 
 #include "base/digest.h"
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "io/tensors/safetensors.h"
@@ -186,8 +187,8 @@ std::int64_t number_in(const io::Metadata& metadata, const char* key, std::int64
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < least || value > most)
-    throw FormatError(cat(path, ": '", key, "' is '", text.substr(0, 60),
-                          "', must be a number from ", least, " to ", most));
+    throw make_error<FormatError>(FileName{path}, ": '", key, "' is '", text.substr(0, 60),
+                                  "', must be a number from ", least, " to ", most);
   return value;
 }
 
@@ -278,8 +279,9 @@ SampleRecord SampleRecord::load(const std::string& path) {
                          : std::find(std::begin(kUnits), std::end(kUnits), unit->second);
   if (tensor == file.tensors.end() || tensor->second.dtype() != DType::Int64 ||
       tensor->second.rank() != 1 || known == std::end(kUnits))
-    throw FormatError(cat(path, ": is no record of training samples: it must hold '", kChecksums,
-                          "', int64 [N], and say their unit"));
+    throw make_error<FormatError>(FileName{path},
+                                  ": is no record of training samples: it must hold '", kChecksums,
+                                  "', int64 [N], and say their unit");
   SampleRecord out;
   out.unit_ = static_cast<Unit>(known - std::begin(kUnits));
   out.every_ = number_in(file.metadata, kEvery, 1, kMost, path);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/shapes_only.h>
 
 #include "train/batches/resident.h"
@@ -68,7 +68,7 @@ std::int64_t plan_within_limit(Session& session) {
 std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets) {
   if (!is_limited()) return 0;
   Context context = current_context();  // the run's numbers depend on nothing that is drawn here
-  context.generator = std::make_shared<Generator>(run.compute.seed);
+  context.generator = Generator(run.compute.seed);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   Session session(run, sets);

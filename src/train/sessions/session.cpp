@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
@@ -82,7 +82,7 @@ Context context_of(const ResolvedModel& model) {
   if (compute.threads > 0) context.threads = compute.threads;
   context.precision = compute.precision;
   context.tune = compute.tune;
-  context.generator = std::make_shared<Generator>(compute.seed);
+  context.generator = Generator(compute.seed);
   return context;
 }
 
@@ -207,7 +207,7 @@ nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double la
 
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {
   const Settings& settings = model.settings;
-  nn::AnyModule net = model.network.create({classes, settings.activation, nullptr, settings.head});
+  nn::AnyModule net = model.network.create({classes, settings.activation, {}, settings.head});
   for (const auto& [layer, precision] : model.compute.layer_precision)
     net.set_precision(precision, layer);
   return net;
@@ -326,7 +326,7 @@ void Session::measure_in_batches(std::int64_t batch) {
 
 // What was frozen learns, from the samples themselves.
 Stage Session::unfreeze() {
-  const nn::AnyModule whole = net.as<FrozenNet>()->released();
+  const nn::AnyModule whole = FrozenNet(*net.as<FrozenNet>()).released();
   make_optimizer();
   net = whole;
   make_loaders();

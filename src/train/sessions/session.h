@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/compute.h>
 #include <tenon/data.h>
-#include <tenon/eval.h>
 #include <tenon/train.h>
 
 #include "train/settings/resolved.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string_view>
 
+#include <tenon/compute.h>
 #include <tenon/context.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/str.h"
 #include "data/loading/prefetch.h"

@@ -6,11 +6,12 @@
 #include <cmath>
 #include <variant>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "device/parse.h"
 #include "io/text/numbers.h"
@@ -422,7 +423,8 @@ void check_recipe(const Settings& settings, const models::Network& network) {
         require_channels(image_settings(scratch, network.info()).scale, scratch.model,
                          network.info().input);
     } catch (const ValueError& error) {
-      throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
+      throw make_error<FormatError>(FileName{settings.model}, ", line ",
+                                    LineNumber{entry.value.line}, ": ", error.what());
     }
 }
 
@@ -591,8 +593,8 @@ Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::st
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))
-      throw FormatError(cat(file, " lacks '", key,
-                            "', which every run writes: the file is damaged or truncated"));
+      throw make_error<FormatError>(FileName{file}, " lacks '", key,
+                                    "', which every run writes: the file is damaged or truncated");
   return out;
 }
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <numeric>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
@@ -113,7 +113,7 @@ class Speaker {
     place_ = 0;
     seen_.clear();
     state_ = net_.initial_state(1);
-    for (Tensor& part : state_) part = part.eval();
+    for (Tensor& part : state_) part = part.compute();
   }
 
   const models::Decoder& net_;
@@ -223,7 +223,7 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   const ContextScope scope(context_);
   const Tensor scores =
       net_(Tensor::from(std::vector<std::int64_t>(tokens.end() - seen, tokens.end()), {1, seen}));
-  return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).eval();
+  return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).compute();
 }
 
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {

@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 
 #include "base/index.h"
 #include "base/str.h"
@@ -73,8 +73,7 @@ std::vector<std::string> plain_words(const std::string& text) {
 
 }  // namespace
 
-std::vector<Answer> answers_of(const nn::AnyModule& net, const data::SpanDataset& set,
-                               bool may_lack) {
+std::vector<Answer> answers_of(nn::AnyModule net, const data::SpanDataset& set, bool may_lack) {
   std::vector<Found> found(set.questions().size());
   net.eval();
   const CompiledFunction scores_of = compile([&net](const std::vector<Tensor>& in) {

@@ -15,8 +15,7 @@ namespace tenon::train {
 /// The answer to each question of the dataset: among all its windows, the span of up to 30 tokens
 /// with the highest sum of start and end score. With `may_lack`, the answer is empty if [CLS]
 /// scores higher in every window.
-std::vector<Answer> answers_of(const nn::AnyModule& net, const data::SpanDataset& set,
-                               bool may_lack);
+std::vector<Answer> answers_of(nn::AnyModule net, const data::SpanDataset& set, bool may_lack);
 
 /// SQuAD's metrics of an answer, the best over all reference answers: exact match, and F1 of the
 /// words, both without case, punctuation and articles.

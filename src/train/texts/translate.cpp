@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/text.h>
 
@@ -113,7 +113,7 @@ class Search {
       return out;
     });
     initial_ = net.initial_state(texts * beam, limit_);
-    for (Tensor& t : initial_) t = t.eval();
+    for (Tensor& t : initial_) t = t.compute();
   }
 
   std::vector<Tokens> operator()(const std::vector<Tokens>& sources) {

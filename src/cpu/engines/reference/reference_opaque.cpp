@@ -72,7 +72,7 @@ std::int64_t indexed(const char* name, const Array& index, const Shape& index_sh
   const std::int64_t place = index_shape.rank() == 1 ? i / inner % count : i;
   const std::int64_t where_to = index.whole[at(place)];
   if (where_to < 0 || where_to >= x[axis])
-    throw ValueError(index_outside(where(name), where_to, axis, x[axis], place));
+    throw index_outside(where(name), where_to, axis, x[axis], place);
   return i / (count * inner) * x[axis] * inner + where_to * inner + i % inner;
 }
 

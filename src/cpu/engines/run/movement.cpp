@@ -97,7 +97,7 @@ class Indices {
   const std::int64_t* as_int64() const { return reinterpret_cast<const std::int64_t*>(data_); }
   const std::int32_t* as_int32() const { return reinterpret_cast<const std::int32_t*>(data_); }
   [[noreturn]] void refuse(std::int64_t value, std::int64_t i) const {
-    throw ValueError(index_outside(where(op_), value, axis_, size_, i));
+    throw index_outside(where(op_), value, axis_, size_, i);
   }
 
   const std::byte* data_;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +33,7 @@ TENON_API void on_tune(std::function<void(const TuneProgress&)> function);
 /// assigned variable can no longer be computed: evaluating it throws ValueError that names the
 /// variable. Evaluate it before or together with the update, or build it again. A tensor without a
 /// value throws ValueError.
-/// @{
-TENON_API void eval(std::span<const Tensor> tensors);
-TENON_API void eval(std::initializer_list<Tensor> tensors);
-/// @}
+TENON_API void compute(TensorList tensors);
 
 /// Run time of one step of a program.
 struct StepTime {
@@ -170,7 +166,7 @@ class TENON_API Plan {
   std::shared_ptr<const Impl> impl_;
 };
 /// Plans the evaluation of these tensors; runs nothing.
-TENON_API Plan plan(std::span<const Tensor> tensors);
+TENON_API Plan plan(TensorList tensors);
 
 /// Waits until all queued work of the GPUs is done. Needed for timing; data() and item() wait for
 /// their value without it. PyTorch: `torch.cuda.synchronize`.
@@ -224,7 +220,7 @@ struct CacheStats {
     std::int64_t count = 0;  ///< Number of entries.
     std::int64_t bytes = 0;  ///< Their bytes.
   };
-  Part programs;  ///< Programs of eval() and of functions that read values.
+  Part programs;  ///< Programs of compute() and of functions that read values.
   Part traces;    ///< Compiled functions: programs, and outputs that wait for a call.
   Part arenas;    ///< Free arenas of compiled functions; `count` is the number of functions.
   std::int64_t limit = 0;  ///< Limit of the bytes of programs and traces.
