@@ -4,7 +4,7 @@
 // The GPUs are one of each kind that kernels are compiled ahead for: cuda:0 is an A100, cuda:1 an
 // H200, cuda:2 a B200, which is newer than the stores' cubins. Memory has addresses and no bytes:
 // copies from a GPU give zeros. There are no CUDA graphs, so every call is queued.
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 
 #include <atomic>
 #include <cstdlib>

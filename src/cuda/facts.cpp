@@ -1,8 +1,8 @@
 // The CUDA part of `tenon doctor`: libraries, where they were found, GPUs.
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/nvjpeg.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/device/vendor_library.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"

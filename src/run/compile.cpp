@@ -18,7 +18,7 @@
 #include "run/runner.h"
 #include "run/settings.h"
 #include "run/trace.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 namespace tenon {
 

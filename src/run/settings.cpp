@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "graph/context.h"
 #include "run/devices.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 namespace tenon {
 namespace {

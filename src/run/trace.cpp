@@ -13,10 +13,10 @@
 #include "graph/effects.h"
 #include "plan/steps/placed.h"
 #include "run/devices.h"
-#include "run/known_plans.h"
 #include "run/placed.h"
 #include "run/runner.h"
 #include "run/settings.h"
+#include "run/tuning/known_plans.h"
 
 namespace tenon {
 namespace {

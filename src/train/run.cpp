@@ -22,7 +22,7 @@
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
 #include "models/weights/published_config.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 #include "train/adapting/frozen.h"
 #include "train/adapting/lora.h"
 #include "train/adapting/standardized.h"

@@ -14,7 +14,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 #include "train/runs/records.h"
 #include "train/runs/run_data.h"
 #include "train/runs/run_folder.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 
 namespace raw {
 

@@ -9,8 +9,8 @@
 
 #include <tenon/context.h>
 
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 #include "gpu.h"
 
 using namespace tenon;

@@ -25,8 +25,8 @@
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "plan/program/program.h"
-#include "run/known_plans.h"
 #include "run/settings.h"
+#include "run/tuning/known_plans.h"
 
 using namespace tenon;
 using test::has_gpu;

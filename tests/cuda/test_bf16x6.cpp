@@ -10,7 +10,7 @@
 
 #include "any_size.h"
 #include "compiler.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/products/bf16x6_config.h"
 #include "cuda/engines/products/bf16x6_engine.h"
 #include "cuda/engines/products/conversions.h"

@@ -13,9 +13,9 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/memory.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/device/pool.h"
 #include "cuda/device/staging.h"
 

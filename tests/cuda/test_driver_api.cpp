@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 
 #if __has_include("/usr/local/cuda/include/cuda.h")
 #include "/usr/local/cuda/include/cuda.h"

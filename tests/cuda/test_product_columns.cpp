@@ -10,7 +10,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "device_check.h"
 #include "made_on.h"
 

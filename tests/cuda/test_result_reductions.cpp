@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../cpu/region_builders.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/convolutions/conv_config.h"
 #include "cuda/engines/convolutions/conv_engine.h"
 #include "cuda/engines/products/native_engine.h"

@@ -17,7 +17,7 @@
 #include "../io/folder.h"
 #include "cuda/engines/products/native_engine.h"
 #include "device_check.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 using namespace tenon;
 using test::DeviceCheck;

@@ -8,7 +8,7 @@
 
 #include "any_size.h"
 #include "compiler.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/products/wgmma_config.h"
 #include "cuda/engines/products/wgmma_engine.h"
 #include "cuda/jit/embedded.h"

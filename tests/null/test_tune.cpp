@@ -18,7 +18,7 @@
 #include "cuda/cuda.h"
 #include "cuda/engines/products/native_engine.h"
 #include "plan/steps/schedule.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 using namespace tenon;
 

@@ -19,8 +19,8 @@
 #include <tenon/shapes_only.h>
 #include "graph/context.h"
 #include "plan/steps/verify.h"
-#include "run/known_plans.h"
 #include "run/settings.h"
+#include "run/tuning/known_plans.h"
 
 using namespace tenon;
 

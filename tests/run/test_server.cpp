@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "run/known_plans.h"
+#include "run/tuning/known_plans.h"
 
 using namespace tenon;
 

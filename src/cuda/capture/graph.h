@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/system/env.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 
 namespace tenon::cuda {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/system/env.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 
 namespace tenon::cuda {
 

@@ -6,8 +6,8 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/jit/jit.h"
 

@@ -5,8 +5,8 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/workers.h"
 
 namespace tenon::cuda {

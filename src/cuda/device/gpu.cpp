@@ -11,8 +11,8 @@
 #include <tenon/error.h>
 
 #include "base/background.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu_models.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/device/vendor_library.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 #include "cuda/target.h"
 
 namespace tenon::cuda {

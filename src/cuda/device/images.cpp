@@ -14,7 +14,7 @@
 
 #include "base/index.h"
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"
 #include "cuda/kernels/images/images_args.cuh"

@@ -9,7 +9,7 @@
 
 #include "base/system/env.h"
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/device/outside.h"
 #include "cuda/device/pool.h"
 #include "cuda/device/staging.h"

@@ -9,8 +9,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 #include "plan/graph/outside.h"
 
 namespace tenon::cuda {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 
 namespace tenon::cuda {
 namespace {

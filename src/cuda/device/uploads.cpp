@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/images.h"
+#include "cuda/device/opening/driver.h"
 
 namespace tenon::cuda {
 namespace {

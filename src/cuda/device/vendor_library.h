@@ -2,7 +2,7 @@
 // gigabyte, so presence is checked without opening them where possible.
 #pragma once
 
-#include "cuda/device/library.h"
+#include "cuda/device/opening/library.h"
 
 namespace tenon::cuda {
 

@@ -8,7 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/helpers.h"

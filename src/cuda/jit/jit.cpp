@@ -15,8 +15,8 @@
 #include <tenon/error.h>
 
 #include "base/system/cache_file.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/workers.h"
 

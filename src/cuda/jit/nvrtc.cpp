@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/str.h"
-#include "cuda/device/driver.h"
-#include "cuda/device/library.h"
+#include "cuda/device/opening/driver.h"
+#include "cuda/device/opening/library.h"
 
 namespace tenon::cuda {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/device/library.h"
+#include "cuda/device/opening/library.h"
 
 namespace tenon::cuda {
 

@@ -14,7 +14,8 @@
 // the sizes that came before.
 //
 // On a GPU passes also decide by estimated microseconds, which cannot be recorded as limits. There
-// a plan serves only sizes of one class, between sizes that were planned (run/known_plans.cpp).
+// a plan serves only sizes of one class, between sizes that were planned
+// (run/tuning/known_plans.cpp).
 #pragma once
 
 #include <compare>

@@ -22,7 +22,7 @@
 #include <tenon/data.h>
 #include <tenon/train.h>
 
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 #include "train/batches/batches.h"
 #include "train/batches/curvature.h"
 #include "train/batches/kept_modes.h"

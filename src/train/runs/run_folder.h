@@ -18,7 +18,7 @@
 
 #include <tenon/io.h>
 
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 #include "train/runs/records.h"
 
 namespace tenon::train {

@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 
 namespace tenon_emulator {
 

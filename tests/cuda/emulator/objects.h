@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "abi.h"
-#include "cuda/device/driver_api.h"
+#include "cuda/device/opening/driver_api.h"
 #include "gpu.h"
 
 #define TENON_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,7 +1,7 @@
 // Creates tensor maps with the driver.
 #include "cuda/engines/launch/tensor_map.h"
 
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 
 namespace tenon::cuda {
 

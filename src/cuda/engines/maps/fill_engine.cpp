@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/str.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/words.h"
 #include "plan/regions/lower.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/index.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/attention/attention_args.cuh"

@@ -14,7 +14,7 @@
 #include "base/index.h"
 #include "base/per_thread.h"
 #include "base/str.h"
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/launch/tile.h"

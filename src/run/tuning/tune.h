@@ -12,8 +12,8 @@
 #include <tenon/device.h>
 
 #include "plan/program/tune.h"
-#include "run/tune_select.h"
-#include "run/tune_store.h"
+#include "run/tuning/tune_select.h"
+#include "run/tuning/tune_store.h"
 
 namespace tenon {
 

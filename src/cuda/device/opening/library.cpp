@@ -1,5 +1,5 @@
 // Where NVIDIA's libraries may be installed, and dlopen.
-#include "cuda/device/library.h"
+#include "cuda/device/opening/library.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // The table of known graphs, and the plans, samples and learned plans of each graph.
-#include "run/known_plans.h"
+#include "run/tuning/known_plans.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@
 #include "plan/steps/sized_plan.h"
 #include "run/caches.h"
 #include "run/runner.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 namespace tenon {
 namespace {

@@ -1,12 +1,12 @@
 // Loads the driver, and the texts of its errors.
-#include "cuda/device/driver.h"
+#include "cuda/device/opening/driver.h"
 
 #include <string_view>
 
 #include <tenon/error.h>
 
 #include "base/system/env.h"
-#include "cuda/device/library.h"
+#include "cuda/device/opening/library.h"
 
 namespace tenon::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "cuda/cuda.h"
-#include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/gpu_models.h"
+#include "cuda/device/opening/driver.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {

@@ -1,5 +1,5 @@
 // The rules of the competition. See tune_select.h.
-#include "run/tune_select.h"
+#include "run/tuning/tune_select.h"
 
 #include <algorithm>
 #include <chrono>

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "device/buffer.h"
 #include "run/devices.h"
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // Reads and writes the tune table's file.
-#include "run/tune_store.h"
+#include "run/tuning/tune_store.h"
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 // Sources of advice, in this order: the run's record, the disk, the table built into the library, a
 // measurement.
-#include "run/tune.h"
+#include "run/tuning/tune.h"
 
 #include <algorithm>
 #include <deque>
