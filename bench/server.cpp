@@ -59,7 +59,7 @@ CompiledFunction served(const nn::AnyModule& net) {
 
 int serve(double seconds, int threads) {
   nn::AnyModule fixed = models::create("lenet5"), trained = models::create("lenet5");
-  fixed.compute();
+  fixed.eval();
   const std::vector<float> images = rand({kImages, 1, 28, 28}).to_vector<float>();
   const auto batch = [&](std::int64_t size) {
     std::vector<float> some(images.begin(), images.begin() + size * kPixels);
