@@ -131,7 +131,7 @@ TEST_CASE("fixtures: layers with all options give PyTorch's results and gradient
     const std::string& name = entry.first;
     const Tensors& stored = entry.second;
     CAPTURE(name);
-    const Called layer = called(name);
+    Called layer = called(name);
     const Tensors weights = part(stored, "weights/"), in = part(stored, "in/");
     CHECK(layer.net.load_state_dict(weights, false) == static_cast<int>(weights.size()));
     const Tensors results = layer.call(in);
@@ -160,7 +160,7 @@ TEST_CASE("attention: with weights, first and second gradients equal finite diff
   const auto stored = fixtures::load("layers");
   for (const char* name : {"weights_bias_kv", "weights_zero_attn_each"}) {
     CAPTURE(name);
-    const Called layer = called(name);
+    Called layer = called(name);
     layer.net.load_state_dict(part(stored.at(name), "weights/"));
     Tensors in = part(stored.at(name), "in/");
     const std::vector<std::string> keys{"query", "key", "value"};

@@ -1,4 +1,5 @@
 // Every op compared with PyTorch: values, gradients and, for some, second derivatives.
+#include <algorithm>
 #include <functional>
 
 #include <tenon/compute.h>
@@ -159,8 +160,9 @@ void add_shapes(Functions& f) {
   f["concat"] = [](const In& in) { return concat(in, 1); };
   f["stack"] = [](const In& in) { return stack(in, 1); };
   f["split"] = [](const In& in) {
-    const std::vector<Tensor> parts = split(in[0], 3, 1);
-    return concat({parts.rbegin(), parts.rend()}, 1);
+    std::vector<Tensor> parts = split(in[0], 3, 1);
+    std::reverse(parts.begin(), parts.end());
+    return concat(parts, 1);
   };
   f["pad"] = [](const In& in) { return pad(in[0], {1, 2, 0, 3}, 0.5); };
   f["gather_0"] = [](const In& in) { return gather(in[0], 0, in[1]); };

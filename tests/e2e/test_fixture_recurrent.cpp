@@ -91,7 +91,7 @@ TEST_CASE("fixtures: recurrent layers give PyTorch's results, states and gradien
     const std::string& name = entry.first;
     const Tensors& stored = entry.second;
     CAPTURE(name);
-    const Fixture fixture = fixture_of(name);
+    Fixture fixture = fixture_of(name);
     const Tensors weights = part(stored, "weights/"), in = part(stored, "in/");
     CHECK(fixture.net.load_state_dict(weights) == static_cast<int>(weights.size()));
     const Tensors results = fixture.call(in);
@@ -119,7 +119,7 @@ TEST_CASE("recurrent: first and second gradients equal finite differences") {
   const auto stored = fixtures::load("recurrent");
   for (const char* name : {"lstm_both_lengths", "gru_both", "rnn_lengths", "lstm_proj"}) {
     CAPTURE(name);
-    const Fixture fixture = fixture_of(name);
+    Fixture fixture = fixture_of(name);
     fixture.net.load_state_dict(part(stored.at(name), "weights/"));
     Tensors in = part(stored.at(name), "in/");
     const Tensors weights = part(stored.at(name), "g/");

@@ -104,7 +104,7 @@ TEST_CASE("fixtures: attention and Transformer layers give PyTorch's results and
     const std::string& name = entry.first;
     const Tensors& stored = entry.second;
     CAPTURE(name);
-    const LayerFixture fixture = transformer_fixture(name);
+    LayerFixture fixture = transformer_fixture(name);
     const Tensors weights = part(stored, "weights/"), in = part(stored, "in/");
     CHECK(fixture.net.load_state_dict(weights) == static_cast<int>(weights.size()));
     const Tensor result = fixture.call(in);
@@ -133,7 +133,7 @@ TEST_CASE("attention: first and second gradients equal finite differences") {
   const auto stored = fixtures::load("transformer");
   for (const char* name : {"attention_both_added", "attention_grouped", "encoder", "decoder"}) {
     CAPTURE(name);
-    const LayerFixture fixture = transformer_fixture(name);
+    LayerFixture fixture = transformer_fixture(name);
     fixture.net.load_state_dict(part(stored.at(name), "weights/"));
     Tensors in = part(stored.at(name), "in/");
     std::vector<std::string> keys;
