@@ -2,6 +2,7 @@
 //
 // The parser does not recurse, so the event handler limits the depth. A byte order mark before the
 // text is skipped. Strings must be UTF-8.
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -36,14 +37,14 @@ class JsonParser {
       }
       if (!open_.empty()) continue;
       (void)peek_behind_space();
-      return at_ == text_.size() || fail("something stands behind the value");
+      return at_ == text_.size() || fail("there is more text after the value");
     }
   }
 
  private:
   bool fail(const char* why) { return events_.parse_error(at_ + 1, why) && false; }
 
-  // '\0' at the end, which no text may hold outside strings.
+  // '\0' at the end; JSON has no such character outside strings.
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char peek_behind_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || (text_[at_] >= '\t' && text_[at_] <= '\r' &&
@@ -111,7 +112,7 @@ class JsonParser {
       string_.append(text_, from, at_ - from);
       if (at_ == text_.size()) return fail("a string does not end");
       if (text_[at_] == '"') break;
-      if (text_[at_] != '\\') return fail("a control character stands in a string");
+      if (text_[at_] != '\\') return fail("a string contains a control character");
       ++at_;
       if (!escape()) return false;
     }
@@ -133,23 +134,23 @@ class JsonParser {
     std::uint32_t code = 0, low = 0;
     if (!unit(code)) return false;
     if (code >= 0xD800 && code < 0xDC00) {
-      if (text_.substr(at_, 1) != "\\") return fail("half a character is escaped");
+      if (text_.substr(at_, 1) != "\\") return fail("an escaped surrogate pair is incomplete");
       ++at_;
       if (!unit(low)) return false;
-      if (low < 0xDC00 || low > 0xDFFF) return fail("half a character is escaped");
+      if (low < 0xDC00 || low > 0xDFFF) return fail("an escaped surrogate pair is incomplete");
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     } else if (code >= 0xDC00 && code <= 0xDFFF) {
-      return fail("half a character is escaped");
+      return fail("an escaped surrogate pair is incomplete");
     }
     append(code);
     return true;
   }
   // uXXXX
   bool unit(std::uint32_t& code) {
-    if (at_ + 5 > text_.size() || text_[at_] != 'u') return fail("an escape is not known");
+    if (at_ + 5 > text_.size() || text_[at_] != 'u') return fail("an escape sequence is invalid");
     const char* digits = text_.data() + at_ + 1;
     const auto end = std::from_chars(digits, digits + 4, code, 16);
-    if (end.ptr != digits + 4) return fail("an escape is not known");
+    if (end.ptr != digits + 4) return fail("an escape sequence is invalid");
     at_ += 5;
     return true;
   }
@@ -257,7 +258,7 @@ class JsonBuilder final : public JsonSax {
     return true;
   }
   bool parse_error(std::size_t position, const char* why) override {
-    throw Json::parse_error(cat("no JSON at byte ", position, ": ", why));
+    throw Json::parse_error(cat("not JSON at byte ", position, ": ", why));
   }
 
  private:
@@ -267,7 +268,7 @@ class JsonBuilder final : public JsonSax {
   }
   bool open(Json value) {
     if (open_.size() == kDeepestJson)
-      throw Json::parse_error("JSON nested more than 512 deep is not read");
+      throw Json::parse_error("the JSON is nested more than 512 levels deep");
     open_.push_back(place(std::move(value)));
     return true;
   }

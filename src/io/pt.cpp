@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostPickle = std::size_t{64} << 20;
 constexpr bool kLittle = std::endian::native == std::endian::little;
 
-// The folder that all entries of an archive lie in, with its slash.
+// The folder of all entries of an archive, with its slash.
 std::string archive_root(const ZipReader& zip, const std::string& name) {
   for (const ZipEntry& entry : zip.entries()) {
     const std::size_t slash = entry.name.find('/');
@@ -24,7 +24,7 @@ std::string archive_root(const ZipReader& zip, const std::string& name) {
         entry.name.compare(slash + 1, std::string::npos, "data.pkl") == 0)
       return entry.name.substr(0, slash + 1);
   }
-  throw FormatError(cat(name, ": the zip archive holds no data.pkl: PyTorch did not write it"));
+  throw FormatError(cat(name, ": the zip archive has no data.pkl, so PyTorch did not write it"));
 }
 
 void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipReader>& zip,
@@ -39,9 +39,10 @@ void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipRead
                           " bytes, is missing: the "
                           "file is damaged"));
   if (storage.entry->deflated)
-    throw NotSupported(cat(name, ": '", entry,
-                           "' is deflated; torch.save() stores tensors as "
-                           "they are: unpack the archive and save again"));
+    throw NotSupported(
+        cat(name, ": '", entry,
+            "' is compressed, but torch.save() stores tensors uncompressed: save the "
+            "file again with torch.save()"));
   if (storage.entry->size < needed)
     throw FormatError(cat(name, ": '", entry, "' has ", storage.entry->size, " bytes of ", needed,
                           ": the file is damaged"));
@@ -52,7 +53,7 @@ WeightTable read_zip_pt(std::string_view bytes, const std::string& name) {
   const std::string root = archive_root(*zip, name);
   if (zip->find(root + "constants.pkl") != nullptr)
     throw NotSupported(cat(name,
-                           ": is a TorchScript program, which holds code: load it in PyTorch "
+                           ": is a TorchScript program, which contains code: load it in PyTorch "
                            "and save its state_dict()"));
   const ZipEntry* order = zip->find(root + "byteorder");
   const bool swapped = order != nullptr && zip->stored(*order) == (kLittle ? "big" : "little");
@@ -73,8 +74,8 @@ WeightTable read_zip_pt(std::string_view bytes, const std::string& name) {
   return table;
 }
 
-// Magic number, version, facts of the machine, state dict and list of storages are pickles; then
-// comes each storage: the number of its elements and the elements.
+// Magic number, version, system information, state dict and list of storages are pickles. The
+// storages follow: for each the number of elements and the elements.
 class LegacyPt {
  public:
   LegacyPt(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
@@ -82,7 +83,7 @@ class LegacyPt {
   WeightTable read() {
     next("magic number");
     next("version");
-    read_machine(next("facts of the machine"));
+    read_machine(next("system information"));
     const std::string where = cat(name_, ": state dict at byte ", at_);
     const Pickle pickle = next("state dict");
     StateDictReader reader(pickle, where);
@@ -116,7 +117,7 @@ class LegacyPt {
       const auto found = missing.find(key);
       if (found == missing.end())
         throw FormatError(cat(name_, ": lists storage '", key.substr(0, 120),
-                              "' twice, or no tensor has it: the file is damaged"));
+                              "' twice or without a tensor: the file is damaged"));
       place(*found->second);
       missing.erase(found);
     }
@@ -126,10 +127,11 @@ class LegacyPt {
   }
   void place(TorchStorage& storage) {
     if (storage.type == nullptr)
-      throw NotSupported(cat(name_, ": storage '", storage.key.substr(0, 120), "' is of ",
-                             storage.unknown.substr(0, 120),
-                             ", whose size is not known, and those behind it cannot be found: save "
-                             "it anew with torch.save()"));
+      throw NotSupported(
+          cat(name_, ": storage '", storage.key.substr(0, 120), "' is of ",
+              storage.unknown.substr(0, 120),
+              ", whose size is unknown, so the storages after it cannot be located: save "
+              "the file again with torch.save()"));
     const std::uint64_t size = storage.items * storage.type->item;
     std::uint64_t items = 0;
     const std::string_view rest = bytes_.substr(at_);
@@ -138,8 +140,8 @@ class LegacyPt {
           little_ ? read_little<std::uint64_t>(rest.data()) : read_big<std::uint64_t>(rest.data());
     if (rest.size() < sizeof items || items != storage.items || size > rest.size() - sizeof items)
       throw FormatError(cat(name_, ": storage '", storage.key.substr(0, 120), "' of ",
-                            storage.items, " elements does not lie at byte ", at_,
-                            ": the file is cut short or damaged, fetch it again"));
+                            storage.items, " elements is not at byte ", at_,
+                            ": the file is truncated or damaged: download it again"));
     storage.bytes = rest.substr(sizeof items, static_cast<std::size_t>(size));
     storage.swapped = little_ != kLittle;
     at_ += sizeof items + static_cast<std::size_t>(size);
@@ -163,12 +165,11 @@ WeightTable read_pt(std::string_view bytes, const std::string& name) {
   check_weights(table, bytes.size(), name);
   if (table.tensors.empty() && !table.unread.empty()) {
     const Unread& first = table.unread.front();
-    throw NotSupported(
-        cat(name, ": holds no tensor that can be read, but ", first.what, " ('",
-            first.name.substr(0, 120), "')",
-            table.unread.size() > 1 ? cat(" and ", table.unread.size() - 1, " more") : "",
-            ": nothing in a file is run here; load it in PyTorch and save "
-            "model.state_dict(), in a type such as float32"));
+    throw NotSupported(cat(
+        name, ": contains no readable tensor, only ", first.what, " ('", first.name.substr(0, 120),
+        "')", table.unread.size() > 1 ? cat(" and ", table.unread.size() - 1, " more") : "",
+        ": code in a file is not run. Load the file in PyTorch and save "
+        "model.state_dict() with a data type such as float32"));
   }
   return table;
 }

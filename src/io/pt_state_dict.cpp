@@ -22,7 +22,7 @@ constexpr std::string_view kTorch = "torch.", kRebuild = "torch._utils._rebuild_
 
 std::string_view shown_key(std::string_view text) { return text.substr(0, 120); }
 
-// What tells a view from others: where it begins, of what it is and how it steps.
+// Identifies a view: storage, type, offset, sizes and strides.
 std::string identity(const TorchView& view) {
   std::string out = cat(view.storage->key, " ", view.type->name, " ", view.offset);
   for (int i = 0; i < view.rank; ++i) out += cat(" ", view.sizes[i], "/", view.strides[i]);
@@ -41,13 +41,13 @@ bool makes_tensor(std::string_view function) {
              std::end(rebuilds);
 }
 
-// The name of an element type, behind "torch."; "" where the part is no name.
+// The name of an element type after "torch."; "" if the part is not such a name.
 std::string_view type_text(const PicklePart& part) {
   const std::string_view text = part.kind == Kind::Name ? part.text : std::string_view();
   return text.substr(text.starts_with(kTorch) ? kTorch.size() : 0);
 }
 
-// What stands in front of the dot; nothing for a key that is neither text nor a number.
+// The part of a tensor's name for a key; nothing for a key that is neither text nor a number.
 std::optional<std::string> key_text(const PicklePart& key) {
   if (key.kind == Kind::Text) return std::string(key.text);
   if (key.kind == Kind::Integer) return cat(key.integer);
@@ -74,16 +74,16 @@ void StateDictReader::read(WeightTable& table) {
     case Kind::Tuple:
       return walk("", pickle_.root, 0);
     default:
-      damaged("holds neither a dictionary of tensors nor a tensor");
+      damaged("contains neither a dictionary of tensors nor a tensor");
   }
 }
 
 void StateDictReader::walk(const std::string& prefix, std::uint32_t place, int depth) {
-  if (depth > kDeepest) damaged(cat("nests more than ", kDeepest, " dictionaries"));
+  if (depth > kDeepest) damaged(cat("has more than ", kDeepest, " nested dictionaries"));
   const PicklePart& part = pickle_.at(place);
   const bool keyed = part.kind == Kind::Dict;
   for (std::size_t i = 0; i < part.items.size(); i += keyed ? 2 : 1) {
-    if (++visited_ > pickle_.length) damaged("holds the same parts over and over");
+    if (++visited_ > pickle_.length) damaged("repeats the same parts too often");
     const std::optional<std::string> key =
         keyed ? key_text(pickle_.item(part, i)) : std::optional(cat(i));
     const std::string start = prefix.empty() ? "" : cat(prefix, ".");
@@ -96,7 +96,7 @@ void StateDictReader::walk(const std::string& prefix, std::uint32_t place, int d
 
 void StateDictReader::add(const std::string& name, std::uint32_t place, int depth) {
   named_ += name.size();
-  if (named_ > kMostNamed) damaged("has names that are absurdly long");
+  if (named_ > kMostNamed) damaged("has names that are too long");
   const PicklePart& part = pickle_.at(place);
   switch (part.kind) {
     case Kind::Dict:
@@ -126,7 +126,7 @@ void StateDictReader::add(const std::string& name, std::uint32_t place, int dept
     case Kind::Large:
       return leave_out(name, "a number of more than 64 bits");
     case Kind::Name:
-      // "torch.float16" and the like say how something was kept.
+      // "torch.float16" and similar names tell how something was stored.
       if (!part.text.starts_with(kTorch) ||
           part.text.find('.', kTorch.size()) != std::string_view::npos)
         leave_out(name, cat("the name '", shown_key(part.text), "'"));
@@ -158,7 +158,7 @@ void StateDictReader::add_call(const std::string& name, const PicklePart& part) 
   table_->tensors.push_back(std::move(tensor));
 }
 
-// `unknown` gets the name of an element type of which nothing is known.
+// `unknown` receives the name of an unknown element type.
 TorchView StateDictReader::tensor_of(const std::string& name, const PicklePart& part, int depth,
                                      std::string& unknown) const {
   const std::string_view function = pickle_.item(part, 0).text;
@@ -202,11 +202,10 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
                                   const PicklePart& arguments, TorchView& view) const {
   const PicklePart& sizes = sizes_of(pickle_.item(arguments, 2));
   const PicklePart& strides = sizes_of(pickle_.item(arguments, 3));
-  if (sizes.items.size() != strides.items.size())
-    refuse(name, "has other than one stride for each size");
+  if (sizes.items.size() != strides.items.size()) refuse(name, "has not as many strides as sizes");
   if (sizes.items.size() > static_cast<std::size_t>(kMaxRank))
     throw NotSupported(cat(where_, ": tensor '", shown_key(name), "' has ", sizes.items.size(),
-                           " dimensions; the most are ", kMaxRank));
+                           " dimensions, must have at most ", kMaxRank));
   view.rank = static_cast<int>(sizes.items.size());
   for (std::size_t i = 0; i < sizes.items.size(); ++i) {
     view.sizes[i] = whole(name, pickle_.item(sizes, i));
@@ -215,7 +214,7 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
   view.offset = whole(name, pickle_.item(arguments, 1));
   std::uint64_t count = 0;
   if (!count_elements(std::span<const std::uint64_t>(view.sizes, sizes.items.size()), count))
-    refuse(name, "has an absurd shape");
+    refuse(name, "has a shape with too many elements");
   if (count == 0) return;
   const std::uint64_t room = stretch.items * view.storage->type->item / view.type->item;
   std::uint64_t last = view.offset;
@@ -224,14 +223,14 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
     last = steps > 0 && view.strides[i] > room / steps ? room : last + view.strides[i] * steps;
   }
   if (last >= room)
-    refuse(name, cat("reaches beyond its storage '", shown_key(view.storage->key), "' of ", room,
+    refuse(name, cat("extends beyond its storage '", shown_key(view.storage->key), "' of ", room,
                      " elements"));
   view.offset += stretch.offset;  // such stretches are of the view's own type
 }
 
 std::uint64_t StateDictReader::whole(const std::string& name, const PicklePart& part) const {
   if (part.kind != Kind::Integer || part.integer < 0)
-    refuse(name, "has a size, stride or offset that is no number from 0");
+    refuse(name, "has a size, stride or offset that is not a number of at least 0");
   return static_cast<std::uint64_t>(part.integer);
 }
 
@@ -248,13 +247,13 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
   const auto is = [&](std::size_t i, Kind kind) { return pickle_.item(id, i).kind == kind; };
   if (id.kind != Kind::Tuple || id.items.size() < 5 || pickle_.item(id, 0).text != "storage" ||
       !is(2, Kind::Text) || !is(4, Kind::Integer))
-    damaged("has a storage that is not described as PyTorch does");
+    damaged("has a storage description that PyTorch does not write");
   const std::string key(pickle_.item(id, 2).text);
   const std::string_view named = type_text(pickle_.item(id, 1));
   const TorchType* type = torch_type(named);
   const std::uint64_t items = whole(cat("storage ", key), pickle_.item(id, 4));
   if (items > std::uint64_t{1} << 56)
-    damaged(cat("says that storage '", shown_key(key), "' has ", items, " elements"));
+    damaged(cat("states that storage '", shown_key(key), "' has ", items, " elements"));
   std::shared_ptr<TorchStorage>& storage = storages_[key];
   if (storage == nullptr) {
     storage = std::make_shared<TorchStorage>();
@@ -264,16 +263,17 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
     if (type == nullptr) storage->unknown = named.empty() ? "no element type" : named;
   }
   if (storage->type != type || storage->items != items)
-    damaged(cat("describes storage '", shown_key(key), "' in two ways"));
+    damaged(cat("describes storage '", shown_key(key), "' twice, with different facts"));
   if (id.items.size() == 5 || is(5, Kind::None)) return {storage, 0, items};
   const PicklePart& stretch = pickle_.item(id, 5);
   if (stretch.kind != Kind::Tuple || stretch.items.size() != 3 || type == nullptr ||
       type->name.empty())
-    damaged(cat("describes a part of storage '", shown_key(key), "' as PyTorch never did"));
+    damaged(cat("describes a part of storage '", shown_key(key),
+                "' in a way that PyTorch does not write"));
   const std::uint64_t offset = whole(key, pickle_.item(stretch, 1));
   const std::uint64_t count = whole(key, pickle_.item(stretch, 2));
   if (offset > items || count > items - offset)
-    damaged(cat("has a part of storage '", shown_key(key), "' that lies outside of it"));
+    damaged(cat("has a part of storage '", shown_key(key), "' that is outside the storage"));
   return {storage, offset, count};
 }
 
