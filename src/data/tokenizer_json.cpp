@@ -30,7 +30,7 @@ class TokenizerJson {
 
   Json parse(std::string_view bytes) const {
     Json json = io::parse_json_or_discard(bytes);
-    if (json.is_discarded() || !json.is_object()) damaged("is no JSON object");
+    if (json.is_discarded() || !json.is_object()) damaged("is not a JSON object");
     return json;
   }
 

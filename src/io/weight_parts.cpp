@@ -39,7 +39,7 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
   const auto damaged = [&](std::string_view what) {
     return FormatError(cat(name, ": ", what, ": it is no index of weights"));
   };
-  if (index.is_discarded() || !index.is_object()) throw damaged("is no JSON object");
+  if (index.is_discarded() || !index.is_object()) throw damaged("is not a JSON object");
   const Json* map = index.find("weight_map");
   if (map == nullptr || !map->is_object()) throw damaged("has no object 'weight_map'");
   std::map<std::string, std::vector<std::string>> parts;

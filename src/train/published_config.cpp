@@ -382,7 +382,7 @@ std::string config_beside(const std::string& weights) {
 PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model) {
   const Json parsed = io::parse_json_or_discard(json);
-  if (!parsed.is_object()) throw FormatError(cat(path, ": is no JSON object"));
+  if (!parsed.is_object()) throw FormatError(cat(path, ": is not a JSON object"));
   PublishedFields fields(parsed, path);
   PublishedName name(model, path);
   PublishedConfig out;

@@ -160,7 +160,7 @@ TEST_CASE("configs: what a name says must be what the config says") {
   }
   has(refused("gpt2"), "model_type");
   io::write_file(folder / "config.json", "{");
-  has(refused("gpt2"), "no JSON object");
+  has(refused("gpt2"), "not a JSON object");
 }
 
 TEST_CASE("configs: relatives of known networks are named, with the reason") {

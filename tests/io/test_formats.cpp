@@ -193,7 +193,7 @@ TEST_CASE("formats: weights in parts by their index") {
   CHECK(says(R"({"weight_map":{"w":3}})").find("has no file") != std::string::npos);
   CHECK(says(R"({"weight_map":{}})").find("no tensors") != std::string::npos);
   CHECK(says(R"({"weights":{}})").find("weight_map") != std::string::npos);
-  CHECK(says("{\"weight_map\":").find("not JSON") != std::string::npos);
+  CHECK(says("{\"weight_map\":").find("not a JSON object") != std::string::npos);
   io::write_file(folder / index, R"({"weight_map":{"w":"gone.safetensors"}})");
   CHECK_THROWS_AS(io::load_weights(folder / index), IoError);
   // An index that names itself is no file of weights.
