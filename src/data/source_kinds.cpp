@@ -8,7 +8,7 @@
 namespace tenon::data {
 namespace {
 
-constexpr SourceKind kKinds[] = {
+constexpr SourceKind kSourceKinds[] = {
     {"digits", "digits[:TRAIN,TEST,SEED]", true, false, false},
     {"scenes", "scenes[:TRAIN,TEST,SEED,size=SIDE]", true, false, false},
     {"random", "random[:TRAIN,TEST,SEED,size=N,classes=N]", true, false, false},
@@ -29,13 +29,13 @@ constexpr SourceKind kKinds[] = {
 
 }  // namespace
 
-std::span<const SourceKind> source_kinds() { return kKinds; }
+std::span<const SourceKind> source_kinds() { return kSourceKinds; }
 
 const SourceKind* source_kind(std::string_view spec) {
   const std::string_view name = spec.substr(0, spec.find_first_of(":,"));
-  const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
+  const auto* const found = std::find_if(std::begin(kSourceKinds), std::end(kSourceKinds),
                                          [&](const SourceKind& kind) { return name == kind.name; });
-  return found == std::end(kKinds) ? nullptr : found;
+  return found == std::end(kSourceKinds) ? nullptr : found;
 }
 
 }  // namespace tenon::data

@@ -7,7 +7,9 @@
 #include "data/split.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -550,12 +552,23 @@ std::string message_of(const std::string& file, const std::string& message) {
 }
 
 Indices numbers_of_words(const std::vector<std::string_view>& words) {
-  std::unordered_map<std::string_view, std::int64_t> numbers;
-  numbers.reserve(words.size());
-  Indices out;
+  // Each slot holds the index of a word's first occurrence; a node for each word would take twice
+  // the time and memory.
+  constexpr std::int64_t kFree = -1;
+  const std::size_t mask = std::bit_ceil(2 * words.size() + 1) - 1;
+  Indices slots(mask + 1, kFree), out;
   out.reserve(words.size());
-  for (const std::string_view word : words)
-    out.push_back(numbers.emplace(word, std::ssize(numbers)).first->second);
+  std::int64_t distinct = 0;
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    std::size_t slot = std::hash<std::string_view>()(words[k]) & mask;
+    while (slots[slot] != kFree && words[at(slots[slot])] != words[k]) slot = (slot + 1) & mask;
+    if (slots[slot] != kFree) {
+      out.push_back(out[at(slots[slot])]);
+      continue;
+    }
+    slots[slot] = static_cast<std::int64_t>(k);
+    out.push_back(distinct++);
+  }
   return out;
 }
 
