@@ -31,8 +31,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Test files that take long on a GPU; they start first.
-LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt",
-        "test_attention", "test_channels_last", "test_long_sums")
+LONG = ("test_wgmma", "test_vendor", "test_vendor_libraries", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque",
+        "test_simt", "test_attention", "test_channels_last", "test_long_sums")
 CASE_SHARES = 6  # processes that share the table of cases
 # The project's targets in bf16 on one H200, in ms: training step, inference.
 REQUIRED = {"train": {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75, "alexnet_s": 1.0, "alexnet_2012_b128": 4.9,

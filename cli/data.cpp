@@ -182,7 +182,7 @@ int show(const ShowOptions& options) {
   draw(0, views);
   planes.resize(bytes * numbers.size());
   for (int epoch = 0; epoch < options.columns - 1; ++epoch) {
-    set->get_drawn(numbers, seed, epoch, planes.data(), labels.data());
+    set->get_augmented(numbers, seed, epoch, planes.data(), labels.data());
     if (mixing.any()) mix(planes, how.input, data::draw_mix(mixing, height, width, seed, epoch, 0));
     draw(views + epoch, 1);
   }
@@ -328,7 +328,8 @@ Json json_of(const data::Dataset* given) {
 }
 
 int info(const InfoOptions& options) {
-  data::SourceOptions how{.classes = options.task != "regression"};
+  data::SourceOptions how;
+  train::find_task(options.task)->set_reading(how);
   if (!options.tokenizer.empty())
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
@@ -442,7 +443,7 @@ Command info_command() {
   command
       .option(options->task, "--task", "NAME", "kind of label, numeric for regression",
               "classification")
-      .choices = {"classification", "regression"};
+      .choices = train::task_names();
   command
       .option(options->tokenizer, "--tokenizer", "FILE",
               "tokenizer for text; required for lines: and spans:")
@@ -465,8 +466,8 @@ Command data_command() {
       "vectors with random classes, for benchmarks; size=N, classes=N\nmnist, cifar10, cifar100: "
       "downloaded with 'tenon data fetch'; or mnist:DIR, cifar10:DIR (the binary version), idx:DIR "
       "(MNIST's format)\ncsv:FILE: table; label=NAME or column=NUMBER, drop=NAME, category=NAME, "
-      "date=NAME, shape=CxHxW, header=yes or no, decimal=comma, thousands=SIGN, encoding=latin1, "
-      "separator=SIGN, comment=SIGN\nnpy:INPUTS,TARGETS: NumPy arrays\ntext:FILE: text for "
+      "date=NAME, shape=CxHxW, header=yes or no, decimal=comma, thousands=CHAR, encoding=latin1, "
+      "separator=CHAR, comment=CHAR\nnpy:INPUTS,TARGETS: NumPy arrays\ntext:FILE: text for "
       "language models; by=chars, words, pieces or bytes, length=N\nnumbers: number words for "
       "translation; below=N, to=french or to=german\npairs:FILE: lines of SOURCE TAB "
       "TRANSLATION\nfolder:DIR: images of any size in a folder per class, or in train/, val/ and "

@@ -52,11 +52,12 @@ Network network_of(const std::string& name_or_run) {
     return by_recipe(name_or_run, models::info(name_or_run).recipe, "");
   } catch (const ValueError&) {
     if (!is_file) throw;
-    const train::Settings settings = train::TrainedModel::open(name_or_run).settings();
+    const train::TrainedModel model = train::TrainedModel::open(name_or_run);
+    const train::Settings& settings = model.settings();
     return {settings.model,
             settings.batch,
             {settings.classes, settings.activation, nullptr, settings.head},
-            settings.task == "regression",
+            model.task().output_form() == train::OutputForm::Values,
             settings.network,
             update_of(settings),
             settings.precision};

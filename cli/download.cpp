@@ -192,7 +192,7 @@ std::string download(const std::string& url, const std::string& part,
   c.info(h, CURLINFO_RESPONSE_CODE, &answer);
   if (answer >= 300 && answer < 400)
     throw IoError(fmt::format(
-        "{}: the server leads on to an address that is no https://, which is not followed; name "
+        "{}: the server redirects to an address without https://, which is not followed; name "
         "the address that has the file with --from",
         url));
   // Nothing left to download, or the partial file is too long: the checksum will tell.

@@ -7,7 +7,7 @@
 
 namespace tenon::cli {
 
-/// Appends to `part` from where it stands until `url` is complete. `progress` gets bytes so far and
+/// Resumes `part` from its current size until `url` is complete. `progress` gets bytes so far and
 /// in all (0: unknown) and returns false to stop. Returns the SHA-256 that the first server to name
 /// one states of the file, as Hugging Face does in X-Linked-Etag, in small letters; "" where none
 /// does. Throws IoError naming the address and the reason; what has arrived stays in `part`.

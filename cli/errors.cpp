@@ -41,7 +41,7 @@ Verdict verdict(const std::exception& error) {
   if (is<NumericError>(error))
     return {kNumeric, "a lower --lr, a warm-up (--set warmup=1) or --precision fp32 usually helps"};
   if (is<MemoryError>(error))
-    return {kMemory, "'tenon summary MODEL --batch N' tells what a batch needs before you train"};
+    return {kMemory, "'tenon summary MODEL --batch N' shows what a batch needs before you train"};
   if (is<std::bad_alloc>(error))
     return {kMemory, "the system has no more memory; a smaller --batch needs less"};
   if (is<NotSupported>(error)) return {kUnsupported, ""};

@@ -34,10 +34,8 @@ struct EvalOptions {
   bool json = false;
 };
 
-bool is_language(const train::TrainedModel& model) { return model.settings().model_info().tokens; }
-
 // "0.9123", or the reason why a metric is undefined.
-std::string metric_text(const std::optional<double>& value) {
+std::string curve_text(const std::optional<double>& value) {
   if (!value) return "not computed: too many samples times classes";
   return std::isfinite(*value) ? figure_text(*value) : "not defined for these classes";
 }
@@ -51,8 +49,8 @@ void print_class_figures(const train::Evaluation& e,
   if (matrix.classes() > 5) fact("top-5 accuracy", percent(e.top5_accuracy));
   fact("macro F1", percent(matrix.macro_f1()));
   fact("Matthews corr.", figure_text(matrix.matthews()));
-  fact("ROC AUC", metric_text(e.roc_auc));
-  fact("avg. precision", metric_text(e.average_precision));
+  fact("ROC AUC", curve_text(e.roc_auc));
+  fact("avg. precision", curve_text(e.average_precision));
   fact("log loss", figure_text(e.log_loss));
 }
 
@@ -73,6 +71,19 @@ void print_measured(const train::Evaluation& e, const std::string& data,
                                  thousands(e.confusion.undecided())));
 }
 
+bool has_classes(const train::TrainedModel& model) {
+  return model.task().output_form() == train::OutputForm::Classes;
+}
+
+// The rows of the task, without the accuracy that the tables of classes begin with.
+std::vector<train::EvaluationRow> own_rows(const train::Evaluation& evaluation,
+                                           const train::TrainedModel& model) {
+  std::vector<train::EvaluationRow> rows = model.task().rows(evaluation);
+  if (has_classes(model))
+    std::erase_if(rows, [](const train::EvaluationRow& row) { return row.key == "accuracy"; });
+  return rows;
+}
+
 void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model) {
   const Terminal& terminal = stdout_terminal();
   const std::function<void(const char*, const std::string&)> fact = [&](const char* name,
@@ -81,22 +92,11 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
   };
   fact("model", fmt::format("{} ({})", model.settings().model, printable(model.file())));
   print_measured(evaluation, evaluation.data, fact);
-  if (evaluation.errors) {
-    fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
-    fact("mean abs. error", quantity_text(evaluation.errors->mae()));
-    fact("rms error", quantity_text(evaluation.errors->rmse()));
-  } else if (evaluation.f1) {
-    fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
-    fact("F1 of words", terminal.paint(TextStyle::Bold, percent(*evaluation.f1)));
-    fact("ends right", percent(evaluation.accuracy));
-  } else if (evaluation.exact) {
-    fact("exact", terminal.paint(TextStyle::Bold, percent(*evaluation.exact)));
-    fact("tokens right", percent(evaluation.accuracy));
-  } else if (is_language(model)) {
-    fact("perplexity", terminal.paint(TextStyle::Bold, quantity_text(std::exp(evaluation.loss))));
-    fact("tokens right", percent(evaluation.accuracy));
-  } else {
-    print_class_figures(evaluation, fact);
+  if (has_classes(model)) print_class_figures(evaluation, fact);
+  for (const train::EvaluationRow& row : own_rows(evaluation, model)) {
+    const std::string text = metric_text(row.value, row.form);
+    if (!row.title.empty())
+      fact(row.title.c_str(), row.headline ? terminal.paint(TextStyle::Bold, text) : text);
   }
   fact("loss", figure_text(evaluation.loss));
   fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
@@ -246,18 +246,12 @@ Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& mod
   return json;
 }
 
-// Metrics of models other than classifiers.
-Json own_figures(const train::Evaluation& evaluation) {
-  if (evaluation.errors)
-    return {{"r2", evaluation.errors->r2()},
-            {"mae", evaluation.errors->mae()},
-            {"mse", evaluation.errors->mse()},
-            {"rmse", evaluation.errors->rmse()}};
-  if (evaluation.f1)
-    return {
-        {"exact", *evaluation.exact}, {"f1", *evaluation.f1}, {"accuracy", evaluation.accuracy}};
-  if (evaluation.exact) return {{"exact", *evaluation.exact}, {"accuracy", evaluation.accuracy}};
-  return {{"perplexity", std::exp(evaluation.loss)}, {"accuracy", evaluation.accuracy}};
+// The task's own metrics.
+Json own_figures(const train::Evaluation& evaluation, const train::TrainedModel& model) {
+  Json json = Json::object();
+  for (const train::EvaluationRow& row : own_rows(evaluation, model))
+    if (!row.key.empty()) json[row.key] = row.value;
+  return json;
 }
 
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
@@ -290,6 +284,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
                        {"undecided", matrix.undecided()}});
   if (evaluation.roc_auc) json["roc_auc"] = *evaluation.roc_auc;
   if (evaluation.average_precision) json["average_precision"] = *evaluation.average_precision;
+  json.update(own_figures(evaluation, model));
   json["classes"] = classes;
   if (matrix.classes() <= kAllShown) {
     json["confusion"] = confusion;
@@ -308,7 +303,7 @@ int run_eval(const EvalOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);
-  if (!options.trained.preprocess.empty() && model.settings().model_info().input.rank() != 3)
+  if (!options.trained.preprocess.empty() && model.info().input.rank() != 3)
     throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   std::chrono::steady_clock::time_point
@@ -330,13 +325,13 @@ int run_eval(const EvalOptions& options) {
                                     .progress = progress});
   clear_status_line();
   print_notes(evaluation.notes);
-  const bool classes = !evaluation.errors && !evaluation.exact && !is_language(model);
+  const bool classes = has_classes(model);
   if (!options.confusion.empty() && !classes)
     throw UsageError(
         fmt::format("--confusion: {} does not classify samples", model.settings().model));
   if (!classes) {
     if (options.json)
-      print(json_of(evaluation, model, own_figures(evaluation)));
+      print(json_of(evaluation, model, own_figures(evaluation, model)));
     else
       print_figures(evaluation, model);
     return kOk;

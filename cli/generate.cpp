@@ -52,10 +52,11 @@ int run_generate(const GenerateOptions& options) {
   set_device(options.device);
   train::TrainedModel model = open_trained(options.trained);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
-  if (const models::Info info = model.settings().model_info();
-      !model.is_translator() && (!info.tokens || info.masked))
-    throw UsageError(fmt::format("{}: {} does not generate text", options.trained.run, info.name),
-                     use_of(model, options.trained));
+  if (const train::OutputForm form = model.task().output_form();
+      form != train::OutputForm::Translation && form != train::OutputForm::NextToken)
+    throw UsageError(
+        fmt::format("{}: {} does not generate text", options.trained.run, model.info().name),
+        use_of(model, options.trained));
   refuse_others(options, model.is_translator());
   if (model.is_translator()) {
     train::TranslateOptions search;

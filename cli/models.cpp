@@ -68,11 +68,7 @@ int run_models(const ModelsOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const models::Info& model : models::list()) names.push_back(model.name);
-  return names;
-}
+std::vector<std::string> model_names() { return models::names(); }
 
 Command models_command() {
   auto options = std::make_shared<ModelsOptions>();

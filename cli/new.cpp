@@ -84,9 +84,9 @@ int main(int argc, char** argv) try {
   const tenon::train::TrainResult result = trainer.fit(train, validation, test);
   for (const tenon::train::EpochReport& epoch : result.epochs)
     std::printf("epoch %d  loss %.4f  validation accuracy %.2f %%\n", epoch.epoch,
-                epoch.train_loss, 100 * *epoch.validation_accuracy);
+                epoch.train_loss, 100 * *epoch.validation_metrics["accuracy"]);
   std::printf("epoch %d was kept: test accuracy %.2f %%\n", result.kept_epoch,
-              100 * *result.test->accuracy);
+              100 * *result.test->metrics["accuracy"]);
   tenon::io::save_safetensors("@NAME@.safetensors", net.state_dict());
   std::printf("weights in @NAME@.safetensors\n");
 } catch (const tenon::Error& error) {

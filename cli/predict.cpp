@@ -55,14 +55,15 @@ struct ImageSize {
 };
 
 ImageSize image_size(const train::TrainedModel& model, const std::string& file) {
-  const models::Info info = model.settings().model_info();
+  const models::Info& info = model.info();
   const Shape& input = info.input;
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
-      info.finds_spans()    ? "give --question, and --text or a file that ends in .txt"
+      model.task().output_form() == train::OutputForm::Answer
+          ? "give --question, and --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
                             : "use --data"));
 }
@@ -229,7 +230,7 @@ Glyph glyph_of(const Tensor& fitted, std::string how) {
 
 void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
-  if (!model.fits_images() || model.settings().model_info().input.rank() != 3)
+  if (!model.fits_images() || model.info().input.rank() != 3)
     throw NotSupported(
         fmt::format("{}: video frames need a model that takes image files of any size", file));
   const auto set = model.fit(data::open_video(
@@ -252,7 +253,7 @@ Predicted image_of_file(const train::TrainedModel& model, const std::string& fil
     return Predicted{
         .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
   };
-  if (model.fits_images() && model.settings().model_info().input.rank() == 3) {
+  if (model.fits_images() && model.info().input.rank() == 3) {
     const Tensor input = model.fit(image);
     return predicted(input, glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height,
                                                         model.fitting())));
@@ -465,6 +466,10 @@ void check(const PredictOptions& options) {
     throw UsageError("--write: give files to predict", "as in tenon predict RUN rows.csv --write");
 }
 
+bool makes_text(train::OutputForm form) {
+  return form == train::OutputForm::NextToken || form == train::OutputForm::Translation;
+}
+
 // Refuses options for classification and regression.
 void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
@@ -475,15 +480,16 @@ void refuse_with_language(const train::TrainedModel& model, const PredictOptions
 }
 
 void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
-  const models::Info info = model.settings().model_info();
+  const models::Info& info = model.info();
   const std::string& name = model.settings().model;
   if (info.takes_tokens() && !options.trained.preprocess.empty())
     throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));
   if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
     throw UsageError(fmt::format("--text: {} takes no text", name), use_of(model, options.trained));
-  if ((info.tokens && !info.masked) || info.finds_spans())
+  const train::OutputForm form = model.task().output_form();
+  if (makes_text(form) || form == train::OutputForm::Answer)
     return refuse_with_language(model, options);
-  if (info.masked && !options.data.empty())
+  if (form == train::OutputForm::HiddenToken && !options.data.empty())
     throw UsageError(
         fmt::format("--data {}: {} predicts the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
@@ -501,11 +507,11 @@ int run_predict(const PredictOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
-  const models::Info info = model.settings().model_info();
   set_precision(precision_from_name(model.settings().precision));
   refuse_what_does_not_fit(model, options);
-  if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
-  if (info.finds_spans()) return run_answers(model, options);
+  const train::OutputForm form = model.task().output_form();
+  if (makes_text(form)) return run_language(model, options);
+  if (form == train::OutputForm::Answer) return run_answers(model, options);
   PredictOutput output(model, {.top = options.top,
                                .json = options.json,
                                .plain = options.plain,

@@ -134,6 +134,12 @@ void print_values(const Predicted& sample) {
   fmt::print("\n");
 }
 
+// Whether a prediction is printed as its numbers: quantities, or a probability for each label.
+bool is_numeric(const train::TrainedModel& model) {
+  const train::OutputForm form = model.task().output_form();
+  return form == train::OutputForm::Values || form == train::OutputForm::Labels;
+}
+
 std::string number_text(float value) { return fmt::format("{}", value); }
 
 std::string line_of(const std::vector<std::string>& fields, char separator) {
@@ -150,7 +156,7 @@ Json json_of(const Predicted& sample, const train::TrainedModel& model, int top)
       10'000;  // vocabularies are larger: list the most likely tokens
   Json json{{"name", sample.name}};
   if (!sample.text.empty()) json["text"] = sample.text;
-  if (model.is_regression()) {
+  if (is_numeric(model)) {
     json["values"] = sample.values;
     if (!sample.target.empty()) json["target"] = sample.target;
     return json;
@@ -195,7 +201,7 @@ PredictOutput::PredictOutput(const train::TrainedModel& model, OutputOptions opt
 
 void PredictOutput::add(const Predicted& sample, bool shown) {
   ++taken_;
-  if (!model_.is_regression() && sample.label >= 0) {
+  if (!is_numeric(model_) && sample.label >= 0) {
     ++labelled_;
     right_ += is_right(sample);
   }
@@ -206,7 +212,7 @@ void PredictOutput::add(const Predicted& sample, bool shown) {
     rows_.push_back(fields(sample));
   }
   if (options_.json || !shown) return;
-  if (model_.is_regression())
+  if (is_numeric(model_))
     print_values(sample);
   else
     print_sample(sample, model_.class_names(), options_.top, options_.plain);
@@ -214,7 +220,7 @@ void PredictOutput::add(const Predicted& sample, bool shown) {
 
 PredictOutput::Fields PredictOutput::fields(const Predicted& sample) const {
   Fields out{sample.name};
-  if (model_.is_regression()) {
+  if (is_numeric(model_)) {
     for (const float value : sample.values) out.push_back(number_text(value));
     for (const float value : sample.target) out.push_back(number_text(value));
     return out;
@@ -229,7 +235,7 @@ PredictOutput::Fields PredictOutput::fields(const Predicted& sample) const {
 
 std::string PredictOutput::table(std::size_t from, char separator) const {
   Fields head{"name"};
-  if (model_.is_regression()) {
+  if (is_numeric(model_)) {
     for (const char* what : {"prediction", "target"})
       for (std::size_t k = 1; k <= width_; ++k)
         head.push_back(width_ == 1 ? what : fmt::format("{}_{}", what, k));

@@ -91,21 +91,15 @@ void Progress::on_epoch(const train::EpochReport& report) {
                                  pad_left(std::to_string(report.epoch), columns(total)), total,
                                  figure_text(report.train_loss));
   if (report.train_accuracy) line += fmt::format(", accuracy {}", percent(*report.train_accuracy));
-  if (report.validation_accuracy)
-    line += fmt::format("  validation accuracy {}",
-                        terminal.paint(TextStyle::Bold, percent(*report.validation_accuracy)));
-  else if (report.validation_loss)
-    line += fmt::format("  validation loss {}",
-                        terminal.paint(TextStyle::Bold, figure_text(*report.validation_loss)));
-  if (report.validation_r2 && report.validation_mae)
-    line += fmt::format(", R2 {}, MAE {}", figure_text(*report.validation_r2),
-                        quantity_text(*report.validation_mae));
+  if (const std::string measured =
+          metrics_text(*task_, report.validation_metrics, report.validation_loss, true);
+      !measured.empty())
+    line += "  validation " + measured;
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
   if (const double waited = report.data_seconds / std::max(report.seconds, 1e-9); waited >= 0.01)
     line += fmt::format("  waited {:.0f} % for data", 100 * waited);
-  const bool compared = report.validation_loss || report.validation_accuracy;
-  if (report.best && compared) line += terminal.paint(TextStyle::Green, "  best");
+  if (report.best && report.validation_loss) line += terminal.paint(TextStyle::Green, "  best");
   fmt::print("{}\n", line);
   flush_output();
 }
@@ -158,6 +152,36 @@ std::string quantity_text(double value) {
   if (std::isnan(value)) return "nan";
   const double size = std::abs(value);  // quantities are easier to read without an exponent
   return size >= 1e5 && size < 1e12 ? fmt::format("{:.0f}", value) : fmt::format("{:.5g}", value);
+}
+
+std::string metric_text(double value, train::MetricForm form) {
+  switch (form) {
+    case train::MetricForm::Share:
+      return percent(value);
+    case train::MetricForm::Quantity:
+      return quantity_text(value);
+    default:
+      return figure_text(value);
+  }
+}
+
+std::string metrics_text(const train::Task& task, const train::Metrics& metrics,
+                         std::optional<double> loss, bool bold) {
+  const auto emphasized = [bold](const std::string& text) {
+    return bold ? stdout_terminal().paint(TextStyle::Bold, text) : text;
+  };
+  const std::string first = task.monitored();
+  std::string out;
+  if (const std::optional<double> value = metrics[first]) {
+    const train::MetricInfo metric = task.metric(first);
+    out = metric.shown() + " " + emphasized(metric_text(*value, metric.form));
+  } else if (loss) {
+    out = "loss " + emphasized(figure_text(*loss));
+  }
+  for (const train::MetricInfo& metric : task.metrics())
+    if (const std::optional<double> value = metrics[metric.name]; value && metric.name != first)
+      out += fmt::format(", {} {}", metric.shown(), metric_text(*value, metric.form));
+  return out;
 }
 
 std::string broken_text(const std::vector<std::string>& names) {

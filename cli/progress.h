@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +19,9 @@ class Progress : public train::Callback {
   /// Words about a network of so many parameters.
   using Intro = std::function<std::string(std::int64_t parameters)>;
   /// `intro` is printed when training begins, and then what is noted; `epochs` is the planned
-  /// number. With `quiet` only the epochs' lines appear.
-  Progress(Intro intro, int epochs, bool quiet)
-      : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
+  /// number; `task` names the metrics. With `quiet` only the epochs' lines appear.
+  Progress(Intro intro, int epochs, std::shared_ptr<const train::Task> task, bool quiet)
+      : intro_(std::move(intro)), epochs_(epochs), task_(std::move(task)), quiet_(quiet) {}
   void on_note(const std::string& note) override;
   void on_frozen(std::int64_t done, std::int64_t examples) override;
   void on_network(const nn::AnyModule& net) override { parameters_ = net.parameter_count(); }
@@ -40,6 +42,7 @@ class Progress : public train::Callback {
   std::int64_t parameters_ = 0;
   std::vector<std::string> notes_;
   int epochs_;
+  std::shared_ptr<const train::Task> task_;
   bool quiet_, started_ = false;
   double first_step_ = 0;
   int widest_ = 0;
@@ -56,6 +59,13 @@ std::string percent(double share);
 std::string figure_text(double loss);
 /// "1234.5": of a size that is not known
 std::string quantity_text(double value);
+/// A value in its metric's form, by one of the three above.
+std::string metric_text(double value, train::MetricForm form);
+/// "accuracy 98.52 %", or without a monitored metric "loss 0.1234", and then the task's other
+/// metrics: "loss 0.1234, R2 0.9876, MAE 1.2". "" if nothing was measured. The
+/// first number is bold on a terminal if `bold`.
+std::string metrics_text(const train::Task& task, const train::Metrics& metrics,
+                         std::optional<double> loss, bool bold);
 /// "2 images that cannot be decoded: a.jpg, b.jpg"
 std::string broken_text(const std::vector<std::string>& names);
 /// "52,300"

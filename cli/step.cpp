@@ -83,15 +83,15 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
   const Shape out = step.net(step.inputs[0]).shape();
   const std::int64_t classes = out[out.rank() - 1];
   const bool tokens = network.info().tokens;
-  if (network.regression)
+  if (network.quantities)
     step.inputs.push_back(drawn_numbers({batch, classes}));
   else
     step.inputs.push_back(drawn(tokens ? Shape({batch * out[1]}) : Shape({batch}), classes));
   step.optimizer = make_optimizer(step.net, update);
   step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm, tokens,
-                           regression = network.regression](const std::vector<Tensor>& inputs) {
+                           quantities = network.quantities](const std::vector<Tensor>& inputs) {
     const Tensor scores = net(inputs[0]);
-    const Tensor loss = regression
+    const Tensor loss = quantities
                             ? mse_loss(scores, inputs[1])
                             : cross_entropy(tokens ? flatten(scores, 0, 1) : scores, inputs[1]);
     std::vector<Tensor> grads = grad(loss, optimizer->parameters());

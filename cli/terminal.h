@@ -28,7 +28,7 @@ struct Terminal {
 const Terminal& stdout_terminal();
 const Terminal& stderr_terminal();
 
-/// Redraws the status line at the bottom (stderr); nothing when stderr is no terminal.
+/// Redraws the status line at the bottom (stderr); nothing if stderr is not a terminal.
 void status_line(const std::string& text);
 /// Takes the status line away, before anything else is printed.
 void clear_status_line();
@@ -37,11 +37,11 @@ void clear_status_line();
 
 /// Whether the bytes are well-formed UTF-8 (RFC 3629).
 bool is_utf8(std::string_view text);
-/// On one line, with what is no UTF-8 and controls that move or colour the terminal as \n or \xNN.
+/// The text on one line: invalid UTF-8 and control characters are printed as \n or \xNN.
 std::string printable(std::string_view text);
-/// The same of each of its lines.
+/// The same for each line.
 std::string printable_lines(std::string_view text);
-/// A word as a shell reads it back: quoted where it must be, and no option.
+/// A word for a shell's command line: quoted if necessary, and never read as an option.
 std::string shell_word(std::string_view text);
 
 std::string join(const std::vector<std::string>& parts, const std::string& between);

@@ -50,8 +50,14 @@ constexpr Shortcut kShortcuts[] = {
     {"--allow", "allow", "NOTES",
      "notes that --strict accepts: seen (samples of the test part that equal training samples)",
      "Data"},
+    {"--sampling", "sampling", "HOW",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     "Data"},
     {"--task", "task", "NAME",
-     "classification, or regression (numeric targets, for example prices in a table)", "Data"},
+     "classification, multi_label (several labels a sample), or regression (numeric targets, for "
+     "example prices in a table)",
+     "Data"},
     {"--weights", "weights", "FILE",
      "pretrained weights to start from: .safetensors, .pt or .pth, for example torchvision's or "
      "Hugging Face's; tensors that fit are loaded",
@@ -77,7 +83,8 @@ constexpr Shortcut kShortcuts[] = {
      "learning rates of layers as factors of --lr: features=0.1,classifier=1",
      "Pretrained weights and fine-tuning"},
     {"--head", "head", "LAYERS",
-     "layers that replace the classifier of alexnet, vgg16 or resnetN, for example 256,relu",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier, for example 256,relu",
      "Pretrained weights and fine-tuning"},
     {"--lora", "lora", "rank=R[,...]",
      "LoRA fine-tuning: rank=8,alpha=16; targets=A+B names the layers with adapters, learn=A+B the "
@@ -260,7 +267,7 @@ std::shared_ptr<Progress> make_progress(const train::Settings& settings, const s
                                         bool quiet) {
   return std::make_shared<Progress>(
       [=](std::int64_t parameters) { return intro(settings, folder, parameters); }, settings.epochs,
-      quiet);
+      train::task_of(settings), quiet);
 }
 
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
@@ -278,32 +285,19 @@ std::string to_train_on(const train::TrainResult& result, const train::Settings&
 void print_next_steps(const train::TrainResult& result, const train::Settings& settings) {
   const std::string& folder = result.run_dir;
   const Terminal& terminal = stdout_terminal();
-  std::vector<std::pair<std::string, const char*>> lines;
+  std::vector<std::pair<std::string, std::string>> lines;
   const std::string run = shell_word(folder), data = shell_word(settings.data);
   const models::Info info = settings.model_info();
   const bool handwriting =
       settings.data.starts_with("digits") || settings.data.starts_with("mnist");
-  lines.emplace_back("tenon eval " + run,
-                     settings.task == "regression" ? "error of its predictions on the test part"
-                     : info.pairs                  ? "share of held-out texts translated exactly"
-                     : info.masked                 ? "accuracy on masked words"
-                     : info.finds_spans()          ? "share of answers found, exact and F1"
-                     : info.tokens                 ? "loss and perplexity on held-out text"
-                                                   : "accuracy, confusion matrix, errors by class");
-  if (info.pairs)
-    lines.emplace_back(fmt::format("tenon generate {} --prompt {}", run,
-                                   settings.data == "numbers" ? "'French: twenty-one'" : "TEXT"),
-                       "a translation");
-  else if (info.masked)
-    lines.emplace_back(fmt::format("tenon predict {} --text 'the [MASK] sea'", run),
-                       "predict the masked word");
-  else if (info.finds_spans())
-    lines.emplace_back(fmt::format("tenon predict {} --question WHO --text TEXT", run),
-                       "find an answer in a text");
-  else if (info.takes_tokens() && !info.tokens)
-    lines.emplace_back(fmt::format("tenon predict {} --text TEXT", run), "classify a text");
-  else if (info.tokens)
-    lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "generate text");
+  const train::TaskWords words = train::task_of(settings)->words(info);
+  lines.emplace_back("tenon eval " + run, words.evaluation);
+  if (!words.purpose.empty())
+    lines.emplace_back(fmt::format("tenon {} {} {}", words.command, run,
+                                   settings.data == "numbers" ? "--prompt 'French: twenty-one'"
+                                   : words.first.empty()      ? words.arguments
+                                                              : words.first),
+                       words.purpose);
   if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
                        "predictions for test samples, with images");
@@ -327,8 +321,11 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
     fmt::print("  {}  {}\n", terminal.paint(TextStyle::Green, pad_right(command, left)), what);
 }
 
-std::string shown(const std::string& figure, double value) {
-  return figure.ends_with("accuracy") ? percent(value) : figure_text(value);
+// The best value of the monitored metric.
+std::string best_text(const train::TrainResult& result, const train::Task& task) {
+  const train::MetricInfo metric = task.metric(task.monitored());
+  const bool own = result.best_figure == "validation " + metric.shown();
+  return own ? metric_text(*result.best, metric.form) : figure_text(*result.best);
 }
 
 std::string samples_text(std::int64_t count) {
@@ -343,7 +340,8 @@ std::string what_was_done(const train::TrainResult& result) {
 }
 
 // Each number with the part that it was measured on, and how many samples that was.
-std::vector<std::string> what_was_measured(const train::TrainResult& result) {
+std::vector<std::string> what_was_measured(const train::TrainResult& result,
+                                           const train::Task& task) {
   std::vector<std::string> lines;
   if (result.validation_samples == 0)
     lines.push_back(fmt::format("no validation part: the weights of the last epoch ({}) are kept",
@@ -355,15 +353,12 @@ std::vector<std::string> what_was_measured(const train::TrainResult& result) {
                     result.kept_epoch));
   else if (result.best)
     lines.push_back(fmt::format("best {} {} (epoch {}, {})", result.best_figure,
-                                shown(result.best_figure, *result.best), result.best_epoch,
+                                best_text(result, task), result.best_epoch,
                                 samples_text(result.validation_samples)));
   if (!result.test) return lines;
   const train::TestReport& test = *result.test;
-  std::string line = test.accuracy ? "test accuracy " + percent(*test.accuracy)
-                                   : "test loss " + figure_text(test.loss);
-  if (test.r2) line += ", R2 " + figure_text(*test.r2);
-  if (test.mae) line += ", MAE " + quantity_text(*test.mae);
-  lines.push_back(fmt::format("{} (epoch {}, {}, measured once)", line, test.epoch,
+  lines.push_back(fmt::format("test {} (epoch {}, {}, measured once)",
+                              metrics_text(task, test.metrics, test.loss, false), test.epoch,
                               samples_text(test.samples)));
   if (result.test_seen && result.test_seen->seen > 0)
     lines.push_back(
@@ -378,7 +373,7 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
     fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
   };
   fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, what_was_done(result)));
-  for (const std::string& line : what_was_measured(result))
+  for (const std::string& line : what_was_measured(result, *train::task_of(settings)))
     fmt::print("{}\n", terminal.paint(TextStyle::Bold, line));
   fact("parameters", fmt::format("{} ({})", thousands(progress.parameters()),
                                  bytes_text(4 * progress.parameters())));
@@ -412,7 +407,8 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
                    : "--epochs N trains on, where N counts all epochs");
   if (quiet)
     fmt::print("{}; {}; run folder {}\n", what_was_done(result),
-               join(what_was_measured(result), "; "), printable(result.run_dir));
+               join(what_was_measured(result, *train::task_of(settings)), "; "),
+               printable(result.run_dir));
   else
     print_summary(result, settings, progress);
   return kOk;
@@ -421,33 +417,33 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
 // Metrics of the folds, on the part that each was not trained on.
 struct FoldFigure {
   std::string name;
-  bool share;  // shown in percent
+  train::MetricForm form;
   std::vector<double> values{};
 };
 
-void add_figures(std::vector<FoldFigure>& figures, const train::TestReport& test) {
-  const auto add = [&](const std::string& name, bool share, std::optional<double> value) {
-    if (!value) return;
+void add_figures(std::vector<FoldFigure>& figures, const train::Task& task,
+                 const train::TestReport& test) {
+  const auto add = [&](const std::string& name, train::MetricForm form, double value) {
     auto found = std::find_if(figures.begin(), figures.end(),
                               [&](const FoldFigure& figure) { return figure.name == name; });
-    if (found == figures.end()) found = figures.insert(found, {name, share});
-    found->values.push_back(*value);
+    if (found == figures.end()) found = figures.insert(found, {name, form});
+    found->values.push_back(value);
   };
-  if (test.accuracy)
-    add("test accuracy", true, test.accuracy);
-  else
-    add("test loss", false, test.loss);
-  add("R2", false, test.r2);
-  add("MAE", false, test.mae);
+  const std::string first = task.monitored();
+  if (!test.metrics[first]) add("test loss", train::MetricForm::Figure, test.loss);
+  for (const train::MetricInfo& metric : task.metrics())
+    if (const std::optional<double> value = test.metrics[metric.name])
+      add(metric.name == first ? "test " + metric.shown() : metric.shown(), metric.form, *value);
 }
 
-void print_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
+void print_folds(const std::vector<train::TrainResult>& results, const train::Task& task,
+                 const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
   std::vector<FoldFigure> figures;
   std::int64_t samples = 0;
   for (const train::TrainResult& result : results) {
     if (!result.test) continue;
-    add_figures(figures, *result.test);
+    add_figures(figures, task, *result.test);
     samples += result.test->samples;
   }
   fmt::print(
@@ -457,7 +453,7 @@ void print_folds(const std::vector<train::TrainResult>& results, const std::stri
           fmt::format("{} folds, each tested on the part that it was not trained on ({} in total)",
                       results.size(), samples_text(samples))));
   for (const FoldFigure& figure : figures) {
-    const auto text = [&](double v) { return figure.share ? percent(v) : figure_text(v); };
+    const auto text = [&](double v) { return metric_text(v, figure.form); };
     double sum = 0, squares = 0;
     for (const double v : figure.values) sum += v;
     const double count = static_cast<double>(figure.values.size()), mean = sum / count;
@@ -481,10 +477,11 @@ void refuse_folder_of_a_run(const std::string& folder) {
 }
 
 // Results of all folds; only the last one can be interrupted.
-int finish_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
+int finish_folds(const std::vector<train::TrainResult>& results, const train::Settings& settings,
+                 const std::string& folder) {
   clear_status_line();
   if (results.back().reason != train::StopReason::Interrupted) {
-    print_folds(results, folder);
+    print_folds(results, *train::task_of(settings), folder);
     return kOk;
   }
   fmt::print(
@@ -514,7 +511,8 @@ int start_folds(const TrainOptions& options, const train::Settings& settings) {
   for (int fold = 1; fold <= options.folds; ++fold)
     refuse_folder_of_a_run(fmt::format("{}/fold-{}", folder, fold));
   return finish_folds(
-      train::start_folds(settings, options.folds, folder, fold_options(options.quiet)), folder);
+      train::start_folds(settings, options.folds, folder, fold_options(options.quiet)), settings,
+      folder);
 }
 
 int start(const TrainOptions& options) {
@@ -537,17 +535,18 @@ int start(const TrainOptions& options) {
 // All other options would make the resumed run a different run.
 std::vector<Given> resume_overrides(const TrainOptions& options) {
   const auto refuse = [&](const std::string& what) {
-    throw UsageError(fmt::format("{} cannot change when a run is resumed", what),
-                     fmt::format("--resume keeps the settings of {}; only --epochs, --device, "
-                                 "--threads, --set drop_last, and --data (if the data has moved) "
-                                 "may differ. Omit --resume to start a new run",
-                                 options.resume));
+    throw UsageError(
+        fmt::format("{} cannot change when a run is resumed", what),
+        fmt::format("--resume keeps the settings of {}; only --epochs, --device, --threads, "
+                    "--strict, --data (if the data has moved), and some settings of --set "
+                    "(drop_last, max_steps, workers ...) may differ. Omit --resume to start a "
+                    "new run",
+                    options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
   if (!options.target.empty()) refuse("--target");
   if (options.folds != 0) refuse("--folds");
   if (!options.out.empty()) refuse("--out");
-  if (!options.target.empty()) refuse("--target");
   if (!options.config.empty()) refuse("--config");
   std::vector<Given> overrides = given_on_command_line(options);
   for (const Given& given : overrides)
@@ -574,7 +573,7 @@ int resume(const TrainOptions& options) {
   set_threads(settings.threads);
   if (folds)
     return finish_folds(train::resume_folds(options.resume, fold_options(options.quiet), overrides),
-                        options.resume);
+                        settings, options.resume);
   const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(
       options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
@@ -597,7 +596,7 @@ std::vector<std::string> words_for(const std::string& key) {
       kinds.push_back(fmt::format("{}{}", kind.name, kind.needs_path ? ":" : ""));
     return kinds;
   }
-  if (key == "task") return {"classification", "regression"};
+  if (key == "task") return train::task_names();
   if (key == "augment")
     return {"auto",
             "none",
@@ -609,6 +608,7 @@ std::vector<std::string> words_for(const std::string& key) {
   if (key == "augment_on") return {"auto", "cpu", "gpu", "both"};
   if (key == "broken") return {"skip", "error"};
   if (key == "allow") return {"seen"};
+  if (key == "sampling") return {"uniform", "balanced"};
   if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
@@ -641,6 +641,7 @@ void add_options(Command& command, TrainOptions& options) {
                                  : std::string(shortcut.key) == "unfreeze_after" ? "never"
                                  : std::string(shortcut.key) == "broken"         ? "skip"
                                  : std::string(shortcut.key) == "allow"          ? "none"
+                                 : std::string(shortcut.key) == "sampling"       ? "uniform"
                                  : std::string(shortcut.key) == "temperature"    ? "4"
                                  : std::string(shortcut.key) == "distill_weight" ? "0.5"
                                  : std::string(shortcut.key) == "threads"        ? "all CPUs"
@@ -671,9 +672,11 @@ void add_options(Command& command, TrainOptions& options) {
               "runs/MODEL, numbered")
       .completes = Completes::Folders;
   command
-      .option(options.resume, "--resume", "DIR",
-              "continue this run, or these folds, with their saved settings; only --epochs, "
-              "--device, --threads, --set drop_last, and --data (if the data has moved) may change")
+      .option(
+          options.resume, "--resume", "DIR",
+          "continue this run, or these folds, with their saved settings; only --epochs, --device, "
+          "--threads, --strict, --data (if the data has moved), and --set of settings such as "
+          "drop_last and workers may differ")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml",

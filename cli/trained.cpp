@@ -105,21 +105,17 @@ train::TrainedModel open_model(const TrainedOptions& options) {
 }  // namespace
 
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options) {
-  const models::Info info = model.settings().model_info();
-  const auto by = [&](const char* what, const char* command, const char* rest) {
+  const models::Info& info = model.info();
+  const auto by = [&](const std::string& what, const std::string& command,
+                      const std::string& rest) {
     return fmt::format("it {}: tenon {} {} {}", what, command, shell_word(options.run), rest);
   };
-  if (model.is_translator()) return by("translates texts", "generate", "--prompt TEXT");
-  if (info.finds_spans())
-    return by("finds answers in texts", "predict", "--question WHO --text TEXT");
-  if (info.masked) return by("predicts masked words", "predict", "--text 'the [MASK] sea'");
-  if (info.tokens) return by("continues texts", "generate", "--prompt TEXT");
-  if (info.takes_tokens()) return by("classifies texts", "predict", "--text TEXT");
-  const char* what = model.is_regression() ? "predicts numbers" : "classifies inputs";
+  const train::TaskWords words = model.task().words(info);
+  if (!words.arguments.empty()) return by(words.does, words.command, words.arguments);
   // Networks with vector input also take the pixels of images.
   const bool rows = info.input.rank() != 3 &&
                     (model.table() != nullptr || model.settings().data.starts_with("npy:"));
-  return by(what, "predict", rows ? "rows.csv" : "photo.jpg");
+  return by(words.does, words.command, rows ? "rows.csv" : "photo.jpg");
 }
 
 train::TrainedModel open_trained(const TrainedOptions& options) {

@@ -4,6 +4,7 @@
 #include <tenon/eval.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
+#include <tenon/published_weights.h>
 #include <tenon/shapes_only.h>
 #include <tenon/train.h>
 #include <tenon/weights.h>
@@ -168,7 +169,7 @@ int show_json(const ShowOptions& options, const io::WeightFile& file) {
   const Extent extent = extent_of(file);
   print(Json{{"file", file.path()},
              {"format", file.format()},
-             {"family", io::weight_family(file)},
+             {"family", models::weight_family(file)},
              {"elements", extent.elements},
              {"bytes", extent.bytes},
              {"metadata", file.metadata()},
@@ -206,7 +207,7 @@ int show(const ShowOptions& options) {
   for (const io::Unread& one : file.unread()) rows.push_back({one.name, "not read", one.what});
   print_rows(std::move(rows), 3);
   const Extent extent = extent_of(file);
-  const std::string family = io::weight_family(file);
+  const std::string family = models::weight_family(file);
   fmt::print("{}: {}{}, {} tensors, {} elements, {}\n", printable(options.file), file.format(),
              family.empty() ? "" : fmt::format(" by the names of {}", family),
              thousands(extent.tensors), thousands(extent.elements), bytes_text(extent.bytes));
@@ -286,7 +287,7 @@ Converted converted(const io::TensorMap& tensors, DType dtype) {
 }
 
 io::TensorMap as_network(const io::WeightFile& file, const ConvertOptions& options, Notes& notes) {
-  const train::PublishedNetwork network = train::published_network(options.from, options.model);
+  const models::PublishedNetwork network = models::published_network(options.from, options.model);
   if (!network.config.empty())
     print_note(fmt::format("the network is {} by {}", network.model, network.config));
   notes.insert(notes.end(), network.notes.begin(), network.notes.end());
@@ -295,7 +296,7 @@ io::TensorMap as_network(const io::WeightFile& file, const ConvertOptions& optio
     const ShapesOnly shapes_only;
     own = models::create(network.model, {.classes = network.classes}).state_dict();
   }
-  const io::WeightFit fit = io::fit_weights(file, own);
+  const models::WeightFit fit = models::fit_weights(file, own);
   if (fit.tensors.empty())
     throw ValueError(
         fmt::format("{}: no tensor fits {}: {}", file.path(), network.model, fit.differences()));

@@ -73,6 +73,8 @@ if(TARGET tenon_cli)
     string(REPLACE "test_" "" name ${name})
     tenon_add_test(cli.${name} 600 ${Python3_EXECUTABLE} -B ${source})
   endforeach()
+  tenon_add_command(tenon_own_command tenon_own ${PROJECT_SOURCE_DIR}/tests/cli/own_transform.cpp)
+  set_property(TEST cli.own_transform APPEND PROPERTY ENVIRONMENT "TENON_OWN_COMMAND=$<TARGET_FILE:tenon_own_command>")
   tenon_use_emulator(cli.gpu)
   set_tests_properties(cli.built_in PROPERTIES TIMEOUT 1200)
   set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_GPU=$<TARGET_FILE:tenon_idle_gpu>"

@@ -20,9 +20,9 @@ int main() {
   std::printf("%s\n", net.summary({64, 1, 28, 28}).str().c_str());
   for (const train::EpochReport& epoch : result.epochs)
     std::printf("epoch %d  loss %.4f  validation accuracy %.2f %%\n", epoch.epoch, epoch.train_loss,
-                100 * *epoch.validation_accuracy);
+                100 * *epoch.validation_metrics["accuracy"]);
   std::printf("epoch %d was kept: test accuracy %.2f %%\n", result.kept_epoch,
-              100 * *result.test->accuracy);
+              100 * *result.test->metrics["accuracy"]);
   check(net.parameter_count() == 61706, "LeNet-5 has 61,706 parameters");
-  check(*result.test->accuracy > 0.9, "two epochs of 6,000 digits reach 90 %");
+  check(*result.test->metrics["accuracy"] > 0.9, "two epochs of 6,000 digits reach 90 %");
 }

@@ -85,7 +85,7 @@ class Printer : public train::Callback {
   void on_note(const std::string& note) override { std::printf("%s\n", note.c_str()); }
   void on_epoch(const train::EpochReport& epoch) override {
     std::printf("epoch %d  loss %.4f  validation accuracy %.1f %%\n", epoch.epoch, epoch.train_loss,
-                100 * epoch.validation_accuracy.value_or(0));
+                100 * epoch.validation_metrics["accuracy"].value_or(0));
   }
 };
 
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   std::printf("classes:");
   for (const std::string& name : model.class_names()) std::printf(" %s", name.c_str());
   std::printf("; best %s %.1f %%, test accuracy %.1f %%\n", result.best_figure.c_str(),
-              100 * *result.best, 100 * *result.test->accuracy);
+              100 * *result.best, 100 * *result.test->metrics["accuracy"]);
   if (argc > 1) return 0;  // the accuracy on your own images is not checked
   const std::string seven = std::filesystem::directory_iterator("photos/7")->path().string();
   const Tensor probabilities = model.predict(model.fit(io::load_image(seven, 3)));

@@ -15,7 +15,7 @@
 #include "base/philox.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
-#include "cpu/kernels/pool2d.h"
+#include "cpu/kernels/pool/pool2d.h"
 
 using namespace tenon;
 using namespace tenon::cpu;
@@ -88,7 +88,15 @@ void time_gemm(const Options& o, const char* label, std::int64_t m, std::int64_t
                 static_cast<long long>(n), static_cast<long long>(k), a_t ? " At" : "",
                 b_t ? " Bt" : "");
   report(o, text, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
-         [&] { gemm(shape, left, right, c.data, n, 0, o.math, {}, workspace.data); });
+         [&] {
+           gemm({.shape = shape,
+                 .a = left,
+                 .b = right,
+                 .c = c.data,
+                 .ldc = n,
+                 .math = o.math,
+                 .workspace = workspace.data});
+         });
 }
 
 // The three products of y = x w^T in a training step.

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
 #include "cuda/jit/build.h"

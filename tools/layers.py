@@ -32,13 +32,58 @@ MATRIX = {
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
-    "models": ["nn", "io:io/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
+    "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
     "report": ["train:train/records.h", "io", "base"],
 }
 
-# Rooms inside a room. A key is a folder; its value lists the sibling folders that it may include. Files of the parent may include all.
+# Rooms inside a room. A key is a folder; its value lists the sibling folders that each may include. "." is the ground floor: the files
+# of the folder itself. Without a ".", these files are the top floor: they may include all rooms of the folder, and none may include them.
 INNER = {
+    "src/base": {
+        ".": [],  # what any code may need
+        "system": ["."],  # environment variables, log, cache files
+    },
+    "src/data": {
+        "samples": [],  # the parts of a source, and samples in memory
+        "pixels": [],  # image arithmetic with the same bits on every machine
+        "tokens": [],  # text to tokens and back
+        "drawn": ["samples", "pixels"],  # generated digits and scenes
+        "tables": ["samples"],  # CSV files and what reads rows
+        "text": ["tables", "tokens", "samples"],  # text datasets and the files of tokenizers
+        "images": ["pixels", "tables", "samples"],  # image files, folders, lists and archives
+        "loading": ["images", "pixels", "samples"],  # batches, for the CPU and the GPU
+    },
+    "src/io": {
+        ".": [],  # files and bytes
+        "archives": ["."],  # gzip, tar, zip
+        "images": ["."],  # image codecs
+        "text": ["."],  # CSV, JSON, TOML, numbers and encodings
+        "tensors": ["archives", "text", "."],  # safetensors, NumPy, PyTorch, GGUF, IDX
+        "video": ["images", "."],
+    },
+    "src/cpu/engines": {
+        "reference": [],  # the plain interpreter that tests compare with
+        "run": [],  # programs over tiles and chains while they run
+        "compile": ["run"],  # regions to programs over tiles
+    },
+    "src/cpu/kernels": {
+        ".": [],  # instruction sets, contracts, sorting
+        "gemm": ["."],
+        "tile": ["."],  # element-wise programs over tiles of memory
+        "attention": ["gemm", "tile", "."],
+        "conv": ["gemm", "."],
+        "pool": ["gemm", "."],
+    },
+    "src/cuda/kernels": {
+        ".": [],  # intrinsics, index arithmetic, random numbers, conversions
+        "gemm": ["."],
+        "images": ["."],
+        "opaque": ["."],  # pooling, movement, sorting, response normalization
+        "maps": ["opaque", "."],  # element-wise work, reductions and epilogues
+        "attention": ["maps", "."],
+        "conv": ["gemm", "maps", "."],
+    },
     "src/cuda/engines": {
         "launch": [],  # shared by all launches: words of sources and arguments, counters
         "maps": ["launch"],  # the printer of element-wise work, reductions and epilogues
@@ -53,13 +98,16 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "tokenizer": "data", "version": "base",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "task": "train", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
 # Rooms that use a backend only through its interface (device/backend.h). They must not name a GPU backend in code or in
 # comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
+
+# Rooms in which a header and its source count as one file: their sources may not include each other's headers in a circle either.
+WITHOUT_SOURCE_CYCLES = ["plan"]
 
 # Folders outside the library. They may include public headers and their own files only.
 CLIENTS = ["cli", "examples", "python"]
@@ -146,11 +194,24 @@ class Tree:
             for line, included, quoted in includes(self.root / name):
                 self.check_include(name, room, line, included, quoted)
         self.check_cycles(self.edges, "files")
+        for room in WITHOUT_SOURCE_CYCLES:
+            self.check_cycles(self.pairs(room), "sources")
         rooms = {}
         for source, target in self.room_edges:
             rooms.setdefault(source, []).append(target)
         self.check_cycles(rooms, "rooms")
         return self.problems
+
+    def pairs(self, room):
+        """The includes between pairs of header and source, each named without its suffix."""
+        edges = {}
+        for name, targets in self.edges.items():
+            if not name.startswith(f"src/{room}/"):
+                continue
+            own = name.rsplit(".", 1)[0]
+            others = [each.rsplit(".", 1)[0] for each in targets if each.startswith(f"src/{room}/")]
+            edges.setdefault(own, []).extend(each for each in others if each != own)
+        return edges
 
     def check_include(self, name, room, line, included, quoted):
         target = self.resolve(name, included, quoted)
@@ -192,9 +253,11 @@ class Tree:
         for folder, matrix in INNER.items():
             if not name.startswith(folder + "/"):
                 continue
-            inner, other = (each.removeprefix(folder + "/").split("/")[0] for each in (name, target))
-            if "/" not in name.removeprefix(folder + "/") or not target.startswith(folder + "/") or inner == other:
-                continue  # a file of the parent, of another room, or of the same room
+            if not target.startswith(folder + "/"):
+                continue  # a file of another room
+            inner, other = (each.removeprefix(folder + "/").rpartition("/")[0].split("/")[0] or "." for each in (name, target))
+            if inner == other or (inner == "." and "." not in matrix):
+                continue  # a file of the same room, or of the top floor
             if inner not in matrix:
                 self.problems.append(f"{where}: there is no room '{inner}' in {folder}; add it to INNER in tools/layers.py")
             elif other not in matrix[inner]:
@@ -251,6 +314,10 @@ PLANTED = [
     ({"src/run/a.cpp": "// On GPUs\n"}, None),
     ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
     ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": '#include "plan/a.h"\n'},
+     "cycle of sources"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": "", "src/plan/b.cpp": '#include "plan/b.h"\n'},
+     None),
     ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),
     ({"src/graph/a.cpp": "#include <tenon/dtype.h>\n", "include/tenon/dtype.h": ""}, None),
     ({"src/nn/a.cpp": "#include <tenon/tenon.h>\n", "include/tenon/tenon.h": ""}, "may not include <tenon/tenon.h>"),
@@ -271,6 +338,10 @@ PLANTED = [
       "src/cuda/engines/c.cpp": '#include "cuda/engines/maps/d.h"\n', "src/cuda/engines/maps/d.h": ""}, None),
     ({"src/cuda/engines/launch/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
      "room 'launch' of src/cuda/engines may not include"),
+    ({"src/cuda/engines/launch/a.cpp": '#include "cuda/engines/b.h"\n', "src/cuda/engines/b.h": ""},
+     "room 'launch' of src/cuda/engines may not include src/cuda/engines/b.h of '.'"),
+    ({"src/io/text/a.cpp": '#include "io/b.h"\n', "src/io/b.h": ""}, None),
+    ({"src/io/b.cpp": '#include "io/text/a.h"\n', "src/io/text/a.h": ""}, "room '.' of src/io may not include"),
     ({"src/cuda/engines/attic/a.cpp": '#include "cuda/engines/maps/b.h"\n', "src/cuda/engines/maps/b.h": ""},
      "there is no room 'attic' in src/cuda/engines"),
     ({"src/cuda/a.cpp": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'cuda' may not include"),

@@ -58,7 +58,7 @@ struct TENON_API Context {
   /// before they run; 0: no limit.
   std::int64_t memory_limit = 0;
   /// Disabled passes, one bit each in the order of pass_names().
-  std::uint32_t disabled_passes = 0;
+  std::uint64_t disabled_passes = 0;
   /// Default generator. Copies of a context share it; give a context its own generator if its
   /// random numbers must not depend on other draws.
   std::shared_ptr<Generator> generator;

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include <tenon/notes.h>
@@ -70,66 +71,191 @@ class Vocabulary;
 /// (nn::CrossEntropyLoss::ignore_index; PyTorch's default too).
 constexpr std::int64_t kIgnoredTarget = -100;
 
-/// Samples by index (PyTorch: a map-style torch.utils.data.Dataset). A subclass overrides the pure
-/// virtual methods; all others have defaults. Several threads may call the methods at the same
-/// time.
-class TENON_API Dataset {
- public:
-  virtual ~Dataset();
-  /// Number of samples.
-  virtual std::int64_t size() const = 0;
-  /// Shape of one sample's input. Images are [channels, height, width].
-  virtual Shape input_shape() const = 0;
-  /// Data type of the inputs. Images are uint8, 0 to 255.
-  virtual DType input_dtype() const = 0;
-  /// Number of views of each sample, for instance ten crops of an image; axis 0 of input_shape() if
-  /// above 1. An evaluation combines the predictions of the views. Default: 1.
-  virtual std::int64_t views() const { return 1; }
-  /// Shape of one sample's target. Default: [], a scalar.
-  virtual Shape target_shape() const;
-  /// Data type of the targets. Default: int64, for classes.
-  virtual DType target_dtype() const;
-  /// Number of classes; 0 if targets are not classes.
-  virtual std::int64_t classes() const = 0;
-  /// Names of the classes. Default: their numbers. Empty if targets are not classes.
-  virtual std::vector<std::string> class_names() const;
+/// What the samples of a dataset have in common, and what is known of them. Only `input_shape` has
+/// no useful default.
+struct DatasetInfo {
+  Shape input_shape{};  ///< shape of one sample's input; images are [channels, height, width]
+  DType input_dtype = DType::Float32;      ///< data type of the inputs; images are uint8, 0 to 255
+  Shape target_shape{};                    ///< shape of one sample's target; []: a scalar
+  DType target_dtype = DType::Int64;       ///< data type of the targets; int64 for classes
+  std::int64_t classes = 0;                ///< number of classes; 0 if targets are not classes
+  std::vector<std::string> class_names{};  ///< names of the classes; empty: their numbers
+  /// Number of views of each sample, for instance ten crops of an image; axis 0 of input_shape if
+  /// above 1. An evaluation combines the predictions of the views.
+  std::int64_t views = 1;
   /// For text: the unit of a token, "bytes", "chars", "words" or "pieces"; classes are then the
-  /// tokens. Default: "".
-  virtual std::string text_unit() const;
-  /// Mean number of elements of a sample's target that count. Default: all elements; fewer if
-  /// sequences are padded.
-  virtual double counted_targets() const;
-  /// How rows of a table became inputs. Default: null, for anything but a table.
-  virtual std::shared_ptr<const TableColumns> table() const;
-  /// A description for people: "60,000 drawn digits (seed 0)".
-  virtual std::string describe() const = 0;
+  /// tokens.
+  std::string text_unit{};
+  /// Mean number of elements of a sample's target that count; fewer than all if sequences are
+  /// padded. Unset: all elements.
+  std::optional<double> counted_targets{};
+  std::shared_ptr<const TableColumns> table{};  ///< how rows of a table became inputs; null: others
+  std::string description{};  ///< for people: "60,000 drawn digits (seed 0)"; "": the size
+  bool in_memory = false;     ///< get() only copies memory: a loader needs no threads
+};
+
+/// Capability: where samples come from.
+class TENON_API Provenance {
+ public:
+  virtual ~Provenance();
   /// Where a sample comes from, for messages: "photos/cat/1.jpg" or "rows.csv, line 17". Default:
   /// "sample 17", counted from 1.
   virtual std::string sample_name(std::int64_t index) const;
   /// What was skipped, renamed, converted or assumed when the dataset was opened and read so far.
+  /// Default: nothing.
   virtual Notes notes() const;
+  /// Names of the images that could not be decoded so far, in order. Default: none.
+  virtual std::vector<std::string> broken() const;
+};
+/// Capability: training sees the samples with random augmentation.
+class TENON_API AugmentedSamples {
+ public:
+  virtual ~AugmentedSamples();
+  /// Writes samples as Dataset::get(), with the augmentation of an epoch of training. The random
+  /// numbers depend on (seed, epoch, index of the sample) alone (SampleRandom). A loader that draws
+  /// a sample several times in an epoch adds 2^32 to `epoch` for each time before.
+  virtual void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed,
+                             std::int64_t epoch, void* inputs, void* targets) const = 0;
+};
+/// Capability: samples are made from image files.
+class TENON_API ImageSamples {
+ public:
+  virtual ~ImageSamples();
+  /// The files; sample k is made from file k.
+  virtual std::shared_ptr<const ImageFiles> images() const = 0;
+};
+/// Capability: get() generates samples from their indices alone and keeps them, and uses all
+/// threads if it is asked for all samples. A loader for a GPU with enough memory then asks for all
+/// samples at once.
+class TENON_API GeneratedSamples {
+ public:
+  virtual ~GeneratedSamples();
+  /// Whether all samples have been generated, so that get() only copies memory.
+  virtual bool all_generated() const = 0;
+};
+
+/// Collects the capability that Dataset::as() asks for.
+class Capabilities {
+ public:
+  /// Offers a capability of type T, usually an interface that the dataset implements.
+  template <class T>
+  void add(const T* capability) {
+    if (wanted_ == typeid(T)) found_ = capability;
+  }
+
+ private:
+  friend class Dataset;
+  explicit Capabilities(const std::type_info& wanted) : wanted_(wanted) {}
+  const std::type_info& wanted_;
+  const void* found_ = nullptr;
+};
+
+/// Samples by index (PyTorch: a map-style torch.utils.data.Dataset). A subclass gives the facts to
+/// the constructor and overrides size() and get():
+///
+/// @code
+/// class Squares : public data::Dataset {
+///  public:
+///   Squares() : Dataset({.input_shape = {1}, .target_shape = {1}, .target_dtype = DType::Float32})
+///   {}
+///   std::int64_t size() const override { return 100; }
+///   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+///     auto *x = static_cast<float*>(inputs), *y = static_cast<float*>(targets);
+///     for (const std::int64_t k : indices) *x++ = k, *y++ = k * k;
+///   }
+/// };
+/// @endcode
+///
+/// What else a dataset can do are capabilities: small interfaces that the subclass also implements
+/// (DatasetWith). from_function() makes a dataset of a function, without a class. Several threads
+/// may call the methods at the same time.
+class TENON_API Dataset {
+ public:
+  /// A dataset with these facts.
+  explicit Dataset(DatasetInfo info);
+  virtual ~Dataset();
+  Dataset(const Dataset&) = default;             ///< copies the facts
+  Dataset& operator=(const Dataset&) = default;  ///< copies the facts
+  Dataset(Dataset&&) = default;                  ///< moves the facts
+  Dataset& operator=(Dataset&&) = default;       ///< moves the facts
+
+  /// Number of samples.
+  virtual std::int64_t size() const = 0;
   /// Writes samples to memory, one after another.
   ///
   /// @param indices  the samples to write, each in [0, size())
   /// @param inputs   room for indices.size() inputs, contiguous
   /// @param targets  room for indices.size() targets, contiguous
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
-  /// Writes samples with the random augmentation of an epoch of training. The random numbers depend
-  /// on (seed, epoch, index of the sample) alone. Default: as get().
-  virtual void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed,
-                         std::int64_t epoch, void* inputs, void* targets) const;
-  /// Whether get_drawn() gives other samples than get(). Default: false.
-  virtual bool drawn_anew() const { return false; }
-  /// The image files that samples are made from. Default: null, for a dataset of anything else.
-  virtual std::shared_ptr<const ImageFiles> images() const;
-  /// Names of the images that could not be decoded so far, in order.
-  virtual std::vector<std::string> broken() const;
-  /// Whether get() only copies memory. A loader then uses no threads. Default: false.
-  virtual bool in_memory() const { return false; }
-  /// Whether get() generates samples from their indices alone and keeps them, and uses all threads
-  /// if it is asked for all samples. A loader for a GPU with enough memory then asks for all
-  /// samples at once. Default: false.
-  virtual bool made_on_demand() const { return false; }
+
+  /// The facts.
+  const DatasetInfo& info() const noexcept { return info_; }
+  /// A capability, by its type; null if the dataset lacks it. Valid as long as the dataset.
+  template <class T>
+  const T* as() const {
+    Capabilities asked(typeid(T));
+    capabilities(asked);
+    return static_cast<const T*>(asked.found_);
+  }
+
+  Shape input_shape() const { return info_.input_shape; }             ///< DatasetInfo::input_shape
+  DType input_dtype() const noexcept { return info_.input_dtype; }    ///< DatasetInfo::input_dtype
+  Shape target_shape() const { return info_.target_shape; }           ///< DatasetInfo::target_shape
+  DType target_dtype() const noexcept { return info_.target_dtype; }  ///< DatasetInfo::target_dtype
+  std::int64_t classes() const noexcept { return info_.classes; }     ///< DatasetInfo::classes
+  std::int64_t views() const noexcept { return info_.views; }         ///< DatasetInfo::views
+  /// Names of the classes: DatasetInfo::class_names, or the numbers as text.
+  std::vector<std::string> class_names() const;
+  std::string text_unit() const { return info_.text_unit; }  ///< DatasetInfo::text_unit
+  /// DatasetInfo::counted_targets, or the number of a target's elements.
+  double counted_targets() const;
+  /// DatasetInfo::table
+  std::shared_ptr<const TableColumns> table() const { return info_.table; }
+  /// DatasetInfo::description, or "17 samples".
+  std::string describe() const;
+  /// Whether samples only have to be copied: they are in memory or generated, and not augmented.
+  bool in_memory() const;
+  /// Whether the dataset has GeneratedSamples, and training does not augment them.
+  bool made_on_demand() const;
+  /// Provenance::sample_name(), or "sample 17", counted from 1.
+  std::string sample_name(std::int64_t index) const;
+  /// Provenance::notes(), or nothing.
+  Notes notes() const;
+  /// Provenance::broken(), or nothing.
+  std::vector<std::string> broken() const;
+  /// ImageSamples::images(), or null.
+  std::shared_ptr<const ImageFiles> images() const;
+  /// Whether the dataset has AugmentedSamples.
+  bool is_augmented() const;
+  /// AugmentedSamples::get_augmented(), or get().
+  void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                     void* inputs, void* targets) const;
+
+ protected:
+  /// Offers what the dataset can do besides: `offered.add<Provenance>(this)`. Default: nothing.
+  virtual void capabilities(Capabilities& offered) const;
+  /// Replaces the facts, for a constructor that computes them.
+  void set_info(DatasetInfo info);
+
+ private:
+  DatasetInfo info_;
+};
+
+/// A dataset that implements these capabilities: `class Rows : public DatasetWith<Provenance>`.
+template <class... Interfaces>
+class DatasetWith : public Dataset, public Interfaces... {
+ public:
+  using Dataset::Dataset;
+  // Of a dataset these are called; a capability's functions of these names are overridden.
+  using Dataset::broken;
+  using Dataset::get_augmented;
+  using Dataset::images;
+  using Dataset::notes;
+  using Dataset::sample_name;
+
+ protected:
+  /// Offers the capabilities of the list.
+  void capabilities(Capabilities& offered) const override { (offered.add<Interfaces>(this), ...); }
 };
 
 /// How the samples of a source are divided into training, validation and test part. The same seed
@@ -294,7 +420,7 @@ TENON_API const SourceKind* source_kind(std::string_view spec);
 ///   `cifar100[:FOLDER]`
 /// - NumPy arrays: `npy:INPUTS,TARGETS`
 /// - open_csv(): `csv:FILE` with the options `label=NAME`, `column=NUMBER`, `drop=NAME`,
-///   `category=NAME`, `date=NAME`, `dayfirst=yes|no`, `decimal=SIGN`, `thousands=SIGN`,
+///   `category=NAME`, `date=NAME`, `dayfirst=yes|no`, `decimal=CHAR`, `thousands=CHAR`,
 ///   `memory=SIZE` and `shape=CxHxW`
 /// - open_text(): `text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]`
 /// - open_pairs(): `pairs:FILE[,pieces=N][,length=N]`
@@ -304,7 +430,7 @@ TENON_API const SourceKind* source_kind(std::string_view spec);
 ///   and `every=SECONDS`; of folders also `parts=no`
 ///
 /// Options follow the source after commas. Tables, lists, lines and pairs also take the options of
-/// RowFormat: `encoding=NAME`, `separator=SIGN`, `comment=SIGN|none`, `header=yes|no` and
+/// RowFormat: `encoding=NAME`, `separator=CHAR`, `comment=CHAR|none`, `header=yes|no` and
 /// `quotes=yes|no`.
 ///
 /// The options for the division into parts (SplitOptions) come last: `validation=SHARE`,
@@ -413,6 +539,22 @@ TENON_API MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uin
 /// of the image.
 TENON_API MixDraw cut_mix(double share, int x, int y, int height, int width);
 
+/// Weighted sampling: each epoch draws samples with probabilities in proportion to their weights
+/// (PyTorch: WeightedRandomSampler). The draws depend on (seed, epoch) alone.
+struct WeightedSampling {
+  /// One weight for each sample, finite and not negative; a sample of weight 0 is never drawn.
+  /// Empty: off, so an epoch has every sample once.
+  std::vector<double> weights{};
+  std::int64_t count = 0;   ///< samples in an epoch; 0: as many as the dataset has
+  bool replacement = true;  ///< a sample can be drawn several times in an epoch
+  /// Whether weighted sampling is on.
+  bool any() const { return !weights.empty(); }
+};
+/// Weights that draw every class equally often: 1 / (number of the class's samples). A sample whose
+/// target is kIgnoredTarget has weight 0. Reads the labels of all samples; those of image files
+/// without decoding. Throws ValueError unless each target is one class.
+TENON_API std::vector<double> class_balanced_weights(const Dataset& dataset);
+
 /// Options of Loader.
 struct LoaderOptions {
   std::int64_t batch = 64;  ///< batch size
@@ -432,7 +574,8 @@ struct LoaderOptions {
   std::vector<double> channel_mean{};
   /// One standard deviation for each channel, replaces `std`; empty: `std`.
   std::vector<double> channel_std{};
-  Augmentation augment{};  ///< augmentation of uint8 inputs [C, H, W]
+  Augmentation augment{};       ///< augmentation of uint8 inputs [C, H, W]
+  WeightedSampling sampling{};  ///< samples drawn by weight; off by default
 };
 
 /// The position of a loader: enough to continue exactly there.
@@ -455,7 +598,8 @@ struct Batch {
 /// thread may use a loader.
 class TENON_API Loader {
  public:
-  /// Throws ValueError for an empty dataset or an option out of range.
+  /// Throws ValueError for an empty dataset or an option out of range, for weights that do not fit
+  /// the dataset, and for weights without `shuffle`.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   ~Loader();
   Loader(const Loader&) = delete;             ///< a loader is not copied
@@ -483,6 +627,8 @@ class TENON_API Loader {
   std::int64_t batch() const noexcept;
   /// Batches in an epoch.
   std::int64_t batches() const noexcept;
+  /// Samples in an epoch: the dataset's size or WeightedSampling::count, before drop_last.
+  std::int64_t epoch_size() const noexcept;
   /// Shape of one sample's input.
   Shape input_shape() const;
   /// Data type of the inputs that next() gives, after scaling.

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,20 +102,68 @@ TENON_API std::shared_ptr<ImageFiles> open_video(const std::string& file,
 TENON_API std::shared_ptr<ImageFiles> open_image_shards(const std::string& pattern, Split part,
                                                         const ImageSplit& split = {});
 
+class SampleRandom;  // <tenon/sample_random.h>
+
+/// A transform of one's own: returns the transformed image, with as many channels. `random` has the
+/// random numbers of the sample in this epoch; each transform of a list has its own. The function
+/// may change the size of the image if a cropping transform follows. Several threads call it at the
+/// same time.
+using ImageFunction = std::function<io::Image(io::Image image, SampleRandom& random)>;
+
 /// One transform of images.
 struct Transform {
   std::string name{};  ///< the name: "flip"
   /// Its parameters, in the order of Transforms::known(). Parameters that are left out at the end
   /// have their defaults.
   std::vector<double> values{};
+  ImageFunction function{};  ///< of a transform of one's own; empty: the transform of that name
 };
+
+/// A parameter of a registered transform.
+struct TransformParameter {
+  std::string name{};  ///< for help and messages, in capitals: "STRENGTH"
+  double usual = 0;    ///< the default
+  double low = std::numeric_limits<double>::lowest();  ///< the smallest value allowed
+  double high = std::numeric_limits<double>::max();    ///< the largest value allowed
+};
+/// A transform of one's own that lists of transforms know by its name.
+struct RegisteredTransform {
+  std::string name{};   ///< lower-case letters, digits and '_', beginning with a letter
+  std::string about{};  ///< a sentence for help, without its full stop
+  std::vector<TransformParameter> parameters{};  ///< in order
+  /// Makes the function for these values, one for each parameter and within its range. Called once
+  /// for each list of transforms. May throw ValueError.
+  std::function<ImageFunction(const std::vector<double>& values)> make{};
+};
+/// Registers a transform for all lists of transforms that are made from now on:
+/// Transforms::parse(), and with it the setting `augment` of a run.
+///
+/// @code
+/// data::register_transform(
+///     {.name = "invert",
+///      .about = "inverts the colours with probability CHANCE",
+///      .parameters = {{.name = "CHANCE", .usual = 0.5, .low = 0, .high = 1}},
+///      .make = [](const std::vector<double>& values) -> data::ImageFunction {
+///        return [chance = values[0]](io::Image image, data::SampleRandom& random) {
+///          if (random.chance(chance))
+///            for (std::uint8_t& pixel : image.pixels) pixel = 255 - pixel;
+///          return image;
+///        };
+///      }});
+/// auto steps = data::Transforms::parse("crop=4,flip,invert=0.2");
+/// @endcode
+///
+/// Call it at the start of the program, before runs are opened. Several threads may call it. Throws
+/// ValueError for an invalid name, a name that is already known, or a default out of its range.
+TENON_API void register_transform(RegisteredTransform transform);
 
 /// A sequence of transforms of an image (torchvision: transforms.Compose).
 class TENON_API Transforms {
  public:
   /// No transforms.
   Transforms() = default;
-  /// Throws ValueError for an unknown name, too many parameters or a parameter out of range.
+  /// Throws ValueError for an unknown name, too many parameters or a parameter out of range, and
+  /// for a function under the name of another transform.
   Transforms(std::vector<Transform> steps);
   /// Parses names with parameters, "resized_crop=224,flip,jitter=0.4:0.4:0.4:0.1". A colon
   /// separates parameters. "" and "none": no transforms. Throws ValueError.
@@ -157,7 +207,7 @@ class TENON_API Transforms {
     std::string usage;  ///< name and parameters: "resized_crop[=SIDE:LOW:HIGH]"
     std::string about;  ///< a sentence about it
   };
-  /// All transforms that parse() knows.
+  /// All transforms that parse() knows: Tenon's, then registered ones in alphabetical order.
   static std::vector<Known> known();
 
  private:
@@ -219,6 +269,9 @@ TENON_API Transform mixup(double alpha = 1);
 /// Replaces a box by that of another image of the batch, and mixes the labels in proportion
 /// (Mixing::cutmix).
 TENON_API Transform cutmix(double alpha = 1);
+/// A transform of one's own, for instance a lambda, between others in a list. `name` stands in
+/// Transforms::text() and in messages; parse() does not know it (register_transform()).
+TENON_API Transform function(std::string name, ImageFunction change);
 }  // namespace transforms
 
 /// Options of image_dataset().
@@ -247,7 +300,8 @@ struct ImageOptions {
   bool strict = false;
   /// True: a GPU to which a loader copies batches (Loader::next_stored()) applies the transforms.
   /// It uses the same random numbers and gives the same bytes; blur may differ by 1 of 255. On
-  /// other devices the CPU applies them.
+  /// other devices the CPU applies them. Transforms of one's own run on the CPU only, so
+  /// image_dataset() refuses them together with on_gpu.
   bool on_gpu = false;
   /// With on_gpu: nvJPEG decodes JPEG images too; its pixels may differ slightly from the CPU's.
   /// False, or without nvJPEG: the CPU decodes them and does the first resize.

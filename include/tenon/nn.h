@@ -498,6 +498,7 @@ struct LossTerms {
 ///   mean, of the target's shape; undefined if each target counts as one.
 /// - A member `ignore_index` (`std::optional<std::int64_t>`): the class of targets that are
 /// ignored.
+/// - A member `task` (a string): as for_task().
 ///
 /// The value of any other callable counts as the mean over the samples of the batch. If the targets
 /// are class indices, it counts as the mean over the targets other than -100, PyTorch's default
@@ -524,6 +525,7 @@ class TENON_API Loss {
       counts_ = [loss](const Tensor& target) -> Tensor { return loss.counts(target); };
     if constexpr (requires { std::optional<std::int64_t>(loss.ignore_index); })
       ignored_ = loss.ignore_index;
+    if constexpr (requires { std::string(loss.task); }) task_ = std::string(loss.task);
     call_ = std::move(loss);
   }
   /// Whether the loss is not empty.
@@ -541,6 +543,16 @@ class TENON_API Loss {
   Tensor kept(const Tensor& target) const;
   /// The class whose targets are ignored, if there is one.
   std::optional<std::int64_t> ignored() const;
+  /// The same loss for a task of train::task_names(), for instance "regression". A train::Trainer
+  /// then measures the metrics of that task and chooses the best epoch by it, unless
+  /// TrainOptions::task says otherwise.
+  Loss for_task(std::string task) const {
+    Loss out = *this;
+    out.task_ = std::move(task);
+    return out;
+  }
+  /// The task that the loss is for; "": the loss does not say.
+  const std::string& task() const { return task_; }
   /// Whether the weight of a batch depends on the values of its targets, not only on their shape.
   bool counts_vary(const Tensor& target) const;
 
@@ -548,6 +560,7 @@ class TENON_API Loss {
   Function call_, each_;
   std::function<Tensor(const Tensor& target)> counts_;
   std::optional<std::int64_t> ignored_;
+  std::string task_;
 };
 
 // ---- Losses as objects: (output, target) to a scalar, or to one loss each with Reduction::None

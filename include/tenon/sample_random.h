@@ -20,8 +20,10 @@ namespace tenon::data {
 class TENON_API SampleRandom {
  public:
   using result_type = std::uint32_t;  ///< a random word
-  /// The random numbers of a sample in an epoch.
-  SampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t sample);
+  /// The random numbers of a sample in an epoch. Different streams, from 0 to 65535, have
+  /// independent numbers, for instance those of several transforms.
+  SampleRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
+               std::uint64_t stream = 0);
   static constexpr result_type min() { return 0; }  ///< the smallest word
   /// The largest word.
   static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
@@ -44,7 +46,8 @@ class TENON_API SampleRandom {
 ///
 /// @code
 /// struct Noisy : data::RandomDataset {
-///   …
+///   Noisy() : RandomDataset({.input_shape = {2}, .classes = 4}) {}
+///   std::int64_t size() const override { return 1000; }
 ///   void get_sample(std::int64_t index, data::SampleRandom& random, void* input,
 ///                   void* target) const override {
 ///     float* x = static_cast<float*>(input);
@@ -56,8 +59,9 @@ class TENON_API SampleRandom {
 ///
 /// Take every random number from `random`. Several threads call get_sample() at the same time, for
 /// samples in any order.
-class TENON_API RandomDataset : public Dataset {
+class TENON_API RandomDataset : public DatasetWith<AugmentedSamples> {
  public:
+  using DatasetWith::DatasetWith;
   /// Writes one sample.
   ///
   /// @param index   the sample, in [0, size())
@@ -68,9 +72,9 @@ class TENON_API RandomDataset : public Dataset {
                           void* target) const = 0;
   /// Writes samples as in epoch 0 with seed 0.
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const final;
-  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
-                 void* inputs, void* targets) const final;
-  bool drawn_anew() const override { return true; }
+  /// Writes samples with the random numbers of an epoch of training.
+  void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
+                     void* inputs, void* targets) const final;
 };
 
 }  // namespace tenon::data

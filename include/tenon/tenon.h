@@ -1,6 +1,7 @@
 // All of Tenon: includes every public header that a program needs.
 #pragma once
 
+#include <tenon/compose.h>
 #include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
@@ -21,6 +22,7 @@
 #include <tenon/optim.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
+#include <tenon/published_weights.h>
 #include <tenon/recurrent.h>
 #include <tenon/sample_random.h>
 #include <tenon/shape.h>

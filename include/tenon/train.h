@@ -22,6 +22,7 @@
 #include <tenon/models.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
+#include <tenon/task.h>
 
 namespace tenon::data {
 class Dataset;
@@ -33,6 +34,9 @@ namespace tenon::data {
 class Tokenizer;
 class Vocabulary;
 }  // namespace tenon::data
+namespace tenon::models {
+class Network;
+}
 namespace tenon::io {
 struct Image;
 struct ImageReading;
@@ -53,7 +57,7 @@ struct StepReport {
   std::int64_t steps_per_epoch = 0;  ///< steps in each epoch
   double loss = 0;                   ///< the loss of this step
   double mean_loss = 0;              ///< the mean loss of the epoch so far
-  std::optional<double> accuracy;    ///< of the epoch so far; unset unless targets are classes
+  std::optional<double> accuracy;    ///< of the epoch so far; unset if the task has none
   double lr = 0;                     ///< the learning rate of this step
   std::int64_t items = 0;            ///< samples in this step
   double items_per_s = 0;            ///< recent throughput, in samples per second
@@ -67,16 +71,17 @@ struct EpochReport {
   /// Mean training loss, defined as Evaluation::loss. For sequences it is the mean over the tokens
   /// that count.
   double train_loss = 0;
-  std::optional<double> train_accuracy;  ///< unset unless targets are classes
+  /// Share of correct predictions (Task::correct()); unset if the task has no such share.
+  std::optional<double> train_accuracy;
   /// Loss on the validation part. This and the other validation values are unset if there is no
   /// validation part or if it was not measured after this epoch.
   std::optional<double> validation_loss;
-  std::optional<double> validation_accuracy;  ///< accuracy on the validation part
-  std::optional<double> validation_mae;       ///< mean absolute error; only of regressions
-  std::optional<double> validation_r2;        ///< coefficient of determination; only of regressions
-  double lr = 0;                              ///< the learning rate of the last step
-  double seconds = 0;                         ///< duration of the epoch
-  double items_per_s = 0;                     ///< throughput, in samples per second
+  /// The task's metrics on the validation part (Task::metrics()), by name: "accuracy" of a
+  /// classification, "mae" and "r2" of a regression.
+  Metrics validation_metrics;
+  double lr = 0;            ///< the learning rate of the last step
+  double seconds = 0;       ///< duration of the epoch
+  double items_per_s = 0;   ///< throughput, in samples per second
   double data_seconds = 0;  ///< the part of `seconds` spent waiting for the next batch
   bool best = false;        ///< whether the monitored metric is the best so far
   /// Samples of the validation part that were measured; 0 if it was not measured.
@@ -86,13 +91,11 @@ struct EpochReport {
 /// Results on the test part with the weights that are kept. The test part is measured once, when
 /// training has ended.
 struct TestReport {
-  int epoch = 0;                   ///< the epoch whose weights were measured
-  std::int64_t step = 0;           ///< the last step of that epoch
-  std::int64_t samples = 0;        ///< samples that were measured
-  double loss = 0;                 ///< defined as Evaluation::loss
-  std::optional<double> accuracy;  ///< unset unless targets are classes
-  std::optional<double> mae;       ///< mean absolute error; only of regressions
-  std::optional<double> r2;        ///< coefficient of determination; only of regressions
+  int epoch = 0;             ///< the epoch whose weights were measured
+  std::int64_t step = 0;     ///< the last step of that epoch
+  std::int64_t samples = 0;  ///< samples that were measured
+  double loss = 0;           ///< defined as Evaluation::loss
+  Metrics metrics;           ///< the task's metrics by name, as EpochReport::validation_metrics
 };
 
 /// Why training ended.
@@ -182,6 +185,7 @@ struct Evaluation {
   /// The weighted mean loss: each target's loss times its weight (class weights; 0 for ignored
   /// targets), divided by the sum of the weights.
   double loss = 0;
+  Metrics metrics{};         ///< the task's metrics by name (Task::metrics())
   double accuracy = 0;       ///< share of the counted targets that are predicted
   double top3_accuracy = 0;  ///< share of the targets among the 3 largest scores
   double top5_accuracy = 0;  ///< share of the targets among the 5 largest scores
@@ -189,8 +193,8 @@ struct Evaluation {
   std::optional<double> roc_auc{};            ///< metrics::ClassMetrics::roc_auc()
   std::optional<double> average_precision{};  ///< metrics::ClassMetrics::average_precision()
   metrics::ConfusionMatrix confusion{1};      ///< counts by true and predicted class
-  /// Errors of a regression: set if targets are as many numbers as the network's outputs. The
-  /// accuracies are then NaN.
+  /// Errors of a regression: set if the task is a regression, and the targets are as many numbers
+  /// as the network's outputs. The accuracies are then NaN.
   std::optional<metrics::RegressionErrors> errors{};
   /// For a translation model: the share of beam-search translations that equal the target. For a
   /// question-answering model: SQuAD's exact match, the share of correct answers.
@@ -226,7 +230,8 @@ struct TrainResult {
   double first_step_seconds = 0;  ///< time from the call of fit() to the end of the first step
   /// The best value of the monitored metric. NaN is never the best; unset if every epoch gave NaN.
   std::optional<double> best;
-  /// The monitored metric: "validation accuracy" or "validation loss", or "training loss" without a
+  /// The monitored metric: "validation " and the metric that the task monitors, as in "validation
+  /// accuracy"; "validation loss" if the task monitors the loss; "training loss" without a
   /// validation part. "" if no epoch has ended.
   std::string best_figure;
   int best_epoch = 0;  ///< the epoch of `best`, from 1
@@ -277,11 +282,10 @@ struct TrainOptions {
   std::vector<Length> earlier_lengths{};  ///< earlier lengths, in ascending order
   double clip_norm = 0;   ///< largest common norm of all gradients (optim::Clip); 0: no limit
   double clip_value = 0;  ///< largest absolute value of a gradient's element; 0: no limit
-  /// Measure the accuracy if targets are class indices.
-  bool classes = true;
-  /// Scores are [N, T, classes] and targets [N, T]: one class for each token of a sequence. The
-  /// trainer passes them to the loss as [N · T, classes] and [N · T].
-  bool tokens = false;
+  /// What the network is trained for, for instance find_task("language"): metrics, their names, and
+  /// which one chooses the best epoch. Null: the task of the loss (nn::Loss::for_task()), else
+  /// "classification" if the data has classes and "regression" if it has none.
+  std::shared_ptr<const Task> task{};
   nn::Loss evaluation_loss{};  ///< the loss of evaluations; empty: the training loss
   /// A teacher network for distillation. It is in evaluation mode and does not learn. It takes the
   /// network's inputs and gives scores of the same shape. The training loss is then
@@ -299,8 +303,8 @@ struct TrainOptions {
   data::Mixing mixing{};
   bool guard = true;  ///< a step whose loss is not finite changes nothing
   /// Early stopping: epochs without a better metric after which training ends; 0: off. The metric
-  /// is the accuracy on the validation part, or its loss if targets are not classes. Without a
-  /// validation part it is the training loss.
+  /// is what the task monitors on the validation part: the accuracy of a classification, else the
+  /// loss unless the task says otherwise. Without a validation part it is the training loss.
   int early_stopping = 0;
   /// fit() leaves the weights of the epoch with the best validation metric in the model. Without a
   /// validation part the weights of the last epoch stay.
@@ -453,16 +457,18 @@ struct TENON_API Settings {
   double frozen_cache = 32;  ///< limit for outputs of frozen parts on disk, all runs together, GiB
   std::string rate_of;       ///< learning rates of parts as factors of lr: "features=0.1,fc=2"
   std::string tokenizer;  ///< tokenizer for text: tokenizer.json, vocab.txt, vocab.json, or folder
-  std::string task = "classification";  ///< or "regression": targets are quantities
-  std::string data = "digits";          ///< data source, as data::open_dataset() takes it
-  int epochs = 5;                       ///< passes over the training data
-  std::int64_t batch = 64;              ///< samples in a step
-  std::string optimizer = "sgd";        ///< sgd, adam, adamw, rmsprop or levenberg
-  double lr = 0.05;                     ///< learning rate
-  double momentum = 0.9;                ///< of sgd and rmsprop
-  double weight_decay = 0;              ///< weight decay
-  bool nesterov = false;                ///< Nesterov momentum, of sgd
-  std::string schedule = "cosine";      ///< learning-rate schedule (optim::create_schedule())
+  /// What the network is trained for, a name of task_names(). A network with a task of its own
+  /// (models::Info::task()), such as a language model, learns that task instead of the default.
+  std::string task = "classification";
+  std::string data = "digits";      ///< data source, as data::open_dataset() takes it
+  int epochs = 5;                   ///< passes over the training data
+  std::int64_t batch = 64;          ///< samples in a step
+  std::string optimizer = "sgd";    ///< sgd, adam, adamw, rmsprop or levenberg
+  double lr = 0.05;                 ///< learning rate
+  double momentum = 0.9;            ///< of sgd and rmsprop
+  double weight_decay = 0;          ///< weight decay
+  bool nesterov = false;            ///< Nesterov momentum, of sgd
+  std::string schedule = "cosine";  ///< learning-rate schedule (optim::create_schedule())
   /// Epochs at which the schedule multistep changes the learning rate: "3,6" multiplies by `gamma`,
   /// "3=0.4,6=0.2" sets factors.
   std::string milestones;
@@ -490,7 +496,10 @@ struct TENON_API Settings {
   bool keep_best = true;   ///< keep the weights of the epoch with the best validation metric
   bool drop_last = false;  ///< leave out an incomplete last batch
   bool shuffle = true;     ///< a new order of the samples in every epoch
-  bool strict = false;     ///< a note of the data (Dataset::notes()) is an error
+  /// Training samples of an epoch: "uniform" (each once) or "balanced" (drawn with replacement,
+  /// every class equally often).
+  std::string sampling = "uniform";
+  bool strict = false;  ///< a note of the data (Dataset::notes()) is an error
   /// Notes that `strict` accepts: "" none; "seen": samples that equal training samples
   std::string allow;
   int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept
@@ -558,11 +567,13 @@ struct TENON_API Settings {
 
  private:
   friend struct FoldsFile;
+  friend struct SettingsNetwork;
   void use_rates_of(const std::string& chosen);
   void apply_lines(const std::vector<SettingText>& lines, const std::string& path);
   static Settings of_lines(const std::vector<SettingText>& lines, const std::string& file);
   static Settings with_recipe(const std::string& model, const std::string& network);
-  std::vector<std::string> given_;  // keys that set() was called for
+  std::vector<std::string> given_;                    // keys that set() was called for
+  std::shared_ptr<const models::Network> described_;  // of earlier values of `model` and `network`
 };
 
 /// Options of start_run() and resume_run().
@@ -672,23 +683,10 @@ struct TextLines {
 struct Prediction {
   std::int64_t index = 0;       ///< the sample's index in the dataset
   std::string name{};           ///< Dataset::sample_name()
-  std::vector<float> values{};  ///< probabilities of the classes, or quantities
+  std::vector<float> values{};  ///< Task::predictions(): probabilities or quantities
   std::int64_t label = -1;      ///< the sample's class; -1: unknown
-  std::vector<float> target{};  ///< the sample's quantities; empty: unknown
+  std::vector<float> target{};  ///< the sample's quantities or labels; empty: unknown
 };
-
-/// The network that published weights belong to, by the config.json of Hugging Face or timm in
-/// their folder or beside their file.
-struct PublishedNetwork {
-  std::string model;         ///< a name for models::create(), with all sizes that the config gives
-  std::int64_t classes = 0;  ///< number of outputs; 0: no config was read and `model` is unchanged
-  std::string config{};      ///< path of the config; "": none was read
-  Notes notes{};             ///< entries of the config that are ignored, and why
-};
-/// Reads the config beside `weights` and completes the name `model`. Throws as
-/// TrainedModel::with_weights() if the config contradicts `model` or describes a network that Tenon
-/// lacks.
-TENON_API PublishedNetwork published_network(const std::string& weights, const std::string& model);
 
 /// A trained model from a run folder or from a model.safetensors file.
 class TENON_API TrainedModel {
@@ -710,11 +708,11 @@ class TENON_API TrainedModel {
   const std::string& weights_note() const { return weights_note_; }
   /// The settings of the run.
   const Settings& settings() const { return settings_; }
+  /// What is known of the network (Settings::model_info()), found when the model was opened. Says
+  /// nothing about a module that was passed to open().
+  const models::Info& info() const;
   /// Sets the precision of computation. By default it is that of the run.
-  void set_precision(Precision precision) {
-    settings_.precision = name(precision);
-    context_.precision = precision;
-  }
+  void set_precision(Precision precision);
   /// Sets how images are resized and cropped to the network's input, "resize,ten_crop". By default
   /// as in the run. Throws ValueError.
   void set_preprocess(const std::string& steps);
@@ -773,14 +771,24 @@ class TENON_API TrainedModel {
   io::ImageReading image_reading(int channels) const;
   /// The steps of fit() as text: "resize,center_crop".
   std::string fitting() const;
-  /// Whether the model predicts quantities (regression).
-  bool is_regression() const { return settings_.task == "regression"; }
+  /// What the model was trained for. Of a module that was passed to open(): classification.
+  const Task& task() const { return *task_; }
   /// Predictions for a batch.
+  ///
+  /// The first request with a shape plans a program. Later requests with this shape only scale the
+  /// pixels and run the program. Any number of threads may predict at once. set_cache_limit()
+  /// limits the programs that are kept.
+  ///
+  /// A program reads the current weights at each request. Other changes of net(), such as training
+  /// mode or the precision of a layer, have no effect on shapes that were requested before.
+  ///
+  /// For a module that was passed to open() no program is kept, and its modes count at each call.
   ///
   /// @param images  images, uint8 [N, C, H, W] (0 to 255) or floats (0 to 1); crops, [N, crops, C,
   ///                H, W]; or rows of a table, [N, columns]
-  /// @return class probabilities [N, classes], the mean over the crops; of a regression the
-  ///         quantities [N, outputs]. For a module that was passed to open(): its output.
+  /// @return Task::predictions(): class probabilities [N, classes], the mean over the crops; of a
+  ///         regression the quantities [N, outputs]. For a module that was passed to open(): its
+  ///         output.
   Tensor predict(const Tensor& images) const;
   /// Predictions for samples of a dataset that fits the model, computed in batches.
   ///
@@ -844,8 +852,10 @@ class TENON_API TrainedModel {
                                      const TranslateOptions& options = {}) const;
 
  private:
+  struct Opened;
   TrainedModel();
   void compute_here();
+  void resolve();
   std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
@@ -862,9 +872,11 @@ class TENON_API TrainedModel {
   void require_spans() const;
   std::vector<std::int64_t> tokens_of(const std::string& text) const;
   Settings settings_;
+  std::shared_ptr<const Task> task_;  // of settings_; not null
   Context context_;
   nn::AnyModule net_;
-  std::string file_, run_;  // run_: "" if it was opened from a file
+  std::shared_ptr<const Opened> opened_;  // settings_, context_ and net_, ready for requests
+  std::string file_, run_;                // run_: "" if it was opened from a file
   std::string weights_note_;
   bool given_net_ = false;  // open() was given the network: settings_ do not describe it
   bool foreign_ = false;    // weights of another framework: settings_ do not describe its data

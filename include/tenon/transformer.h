@@ -172,7 +172,7 @@ struct DecoderCache {
   KeyValueCache memory;  ///< Keys and values of the encoder's output.
 };
 /// Output of one decoding step of a decoder layer.
-struct DecodedPlace {
+struct DecodedPosition {
   Tensor output;       ///< The output at this position.
   DecoderCache cache;  ///< The caches for the next position.
 };
@@ -188,8 +188,8 @@ class TENON_API TransformerDecoderLayer : public ModuleOf<TransformerDecoderLaye
   Tensor forward(const Tensor& tgt, const Tensor& memory, const AttentionMask& tgt_mask = {},
                  const AttentionMask& memory_mask = {}) const;
   /// One decoding step, as in MultiheadAttention.
-  DecodedPlace forward(const Tensor& x, const DecoderCache& cache, const Tensor& position,
-                       const AttentionMask& memory_mask = {}) const;
+  DecodedPosition forward(const Tensor& x, const DecoderCache& cache, const Tensor& position,
+                          const AttentionMask& memory_mask = {}) const;
   /// Caches for decoding up to `max_length` positions with this memory.
   DecoderCache start(const Tensor& memory, std::int64_t max_length) const;
   std::string describe() const override;

@@ -86,45 +86,4 @@ TENON_API TensorMap load_weights(const std::string& path);
 TENON_API void save_weights(const std::string& path, const TensorMap& tensors,
                             const Metadata& metadata = {});
 
-/// How the tensors of a file fit a network. fit_weights() returns it.
-struct TENON_API WeightFit {
-  /// The family of networks whose tensor names the file has: "Hugging Face GPT-2"; "": unknown.
-  std::string family;
-  /// How networks of that family scale images, a value of the setting `normalize`; "": unknown.
-  std::string normalize;
-  /// What was converted, in words: "148 renamed, as 'wte.weight' to 'transformer…'".
-  std::vector<std::string> done;
-  TensorMap tensors;  ///< the tensors by the network's names, in the network's shapes
-  /// Names of the network's tensors that the file lacks. The batch counters of batch normalization
-  /// (num_batches_tracked), which older files lack, are not counted.
-  std::vector<std::string> missing;
-  std::vector<std::string> foreign;    ///< names of the file's tensors that the network lacks
-  std::vector<std::string> misshapen;  ///< sentences with both shapes, for shapes that differ
-  std::vector<std::string> unread;     ///< for names in `missing`: the file's unread entry
-  /// Why Tenon has no network of `family`, as the end of a sentence; "": it has one, or the family
-  /// is unknown.
-  std::string unsupported;
-
-  /// "missing: 'fc.bias'; of another shape: …"; "" if no tensor is missing or of another shape.
-  std::string differences() const;
-};
-
-/// Finds a network's tensors in a file.
-///
-/// The names in the file are adapted: prefixes that frameworks put before all names ("module.",
-/// "state_dict.") or into paths ("_orig_mod.", "_fsdp_wrapped_module.") are removed, weights that
-/// weight normalization stores as two tensors are combined, and names of a known family become the
-/// network's names. Known are the networks of torchvision and Hugging Face, and GPT-2 with
-/// nn.Linear, whose matrices are transposed.
-///
-/// Throws ValueError for two tensors with the same resulting name and for tied tensors that differ,
-/// NotSupported for another parametrization of a weight.
-///
-/// @param file    the file
-/// @param wanted  the network's tensors by name, for their shapes and data types
-TENON_API WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted);
-
-/// The family of a file (WeightFit::family); "" if it is unknown.
-TENON_API std::string weight_family(const WeightFile& file);
-
 }  // namespace tenon::io

@@ -12,8 +12,8 @@
 
 #include <unistd.h>
 
-#include "base/env.h"
 #include "base/str.h"
+#include "base/system/env.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "device/cpu_model.h"

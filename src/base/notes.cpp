@@ -23,7 +23,7 @@ void refuse_notes(const Notes& notes) {
   if (more > 0) message += cat(" (and ", more, " more)");
   const std::string accept =
       first->name.empty() ? "" : cat("; to accept it, allow '", first->name, "'");
-  throw FormatError(cat(message, ": refused, for 'strict' is on", accept));
+  throw FormatError(cat(message, ": refused because 'strict' is on", accept));
 }
 
 }  // namespace tenon

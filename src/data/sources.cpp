@@ -12,23 +12,23 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
-#include "base/env.h"
 #include "base/str.h"
-#include "data/csv_dataset.h"
-#include "data/csv_spec.h"
-#include "data/image_spec.h"
-#include "data/joined_dataset.h"
-#include "data/part_reader.h"
-#include "data/published_sets.h"
-#include "data/row_options.h"
-#include "data/scenes.h"
-#include "data/source_parts.h"
-#include "data/split.h"
-#include "data/split_spec.h"
-#include "data/tensor_dataset.h"
-#include "data/text_readers.h"
+#include "base/system/env.h"
+#include "data/drawn/scenes.h"
+#include "data/images/image_spec.h"
+#include "data/samples/joined_dataset.h"
+#include "data/samples/part_reader.h"
+#include "data/samples/published_sets.h"
+#include "data/samples/source_parts.h"
+#include "data/samples/split.h"
+#include "data/samples/split_spec.h"
+#include "data/samples/tensor_dataset.h"
+#include "data/tables/csv_dataset.h"
+#include "data/tables/csv_spec.h"
+#include "data/tables/row_options.h"
+#include "data/text/text_readers.h"
 #include "io/file.h"
-#include "io/numbers.h"
+#include "io/text/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -101,7 +101,7 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
   if (part == Split::Test) return one(part, drawn.numbers[1]);
   auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
   if (part == Split::Validation) return held;
-  return joined_dataset(
+  return joined_parts(
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
 }
 
@@ -453,7 +453,7 @@ PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool 
     if (!own_test || part == Split::Train || part == Split::Validation)
       return part_or_null(part_of(own.set, part, how, own.groups));
     if (part == Split::Test) return make_tensor_dataset(test());
-    return joined_dataset({make_tensor_dataset(own.set), make_tensor_dataset(test())});
+    return joined_parts({make_tensor_dataset(own.set), make_tensor_dataset(test())});
   };
 }
 
@@ -479,7 +479,7 @@ CsvSpec parse_csv_spec(const std::string& spec) {
         !read_split_option(parts[i], spec, out.divided))
       refuse_part(spec, parts, i,
                   cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      "dayfirst=yes|no, decimal=CHAR, thousands=CHAR, memory=SIZE, shape=CxHxW, ",
                       kRowOptions, ", ", kSplitOptions));
   }
   check_split_spec(out.divided, spec);

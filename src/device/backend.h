@@ -118,7 +118,7 @@ class Backend {
   }
   /// Opens the device.
   virtual ImageDecoder image_decoder(int /*index*/) {
-    return {false, false, false, "this kind of device decodes no images"};
+    return {false, false, false, "this kind of device does not decode images"};
   }
   /// Null if calls do the work: the caller's own clock is then enough.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -26,7 +25,11 @@
 namespace tenon {
 namespace {
 
+// Staircases such as floor and sign share one rule: the gradient 0.
+bool is_staircase(Op op) { return op_info(op).vjp == op_info(Op::Floor).vjp; }
+
 bool passes_gradient(const Node& node) {
+  if (node.is_constant) return false;
   if (has_trait(node.op, kSeveralResults)) return op_info(node.op).no_grad_reason == nullptr;
   if (node.op == Op::Result) return is_floating(node.dtype) && passes_gradient(*node.input(0));
   return node.input_count > 0 && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
@@ -78,6 +81,24 @@ NumberedOrder order_of(std::span<const Tensor> outputs) {
   return order;
 }
 
+std::string named(const Node& node) {
+  return cat(op_info(node.op).name, " ", node.shape,
+             label_text(node.label).empty() ? "" : " in " + label_text(node.label));
+}
+
+// The rule of an op reads its inputs. A variable that was assigned since has another value than the
+// one that the output was computed from.
+void refuse_assigned(const Node& node) {
+  const Node* variable = assigned_since(node);
+  if (variable == nullptr) return;
+  const std::string& label = label_text(variable->label);
+  throw ValueError(cat("grad: ", named(node), " was built before the variable ",
+                       label.empty() ? cat(variable->shape) : label,
+                       " that it reads was assigned, so its gradient is gone: ask for gradients "
+                       "before the assignment, build the tensor again, or detach() it if it is a "
+                       "constant"));
+}
+
 class Walk {
  public:
   Walk(std::span<const Tensor> outputs, std::span<const Tensor> inputs)
@@ -90,9 +111,11 @@ class Walk {
     for (const Tensor& input : inputs)
       if (const std::uint32_t n = order_.index[input.node()]; n != NodeIndex::kAbsent)
         target_[n] = 1;
-    for (std::size_t n = 0; n < order_.nodes.size(); ++n)
-      if (target_[n] != 0 || (passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n])))
-        between_[n] = 1;
+    for (std::size_t n = 0; n < order_.nodes.size(); ++n) {
+      const bool leads = passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n]);
+      if (leads) refuse_assigned(*order_.nodes[n]);
+      between_[n] = target_[n] != 0 || leads ? 1 : 0;
+    }
   }
 
   void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds) {
@@ -119,30 +142,19 @@ class Walk {
     return n != NodeIndex::kAbsent ? gradients_[n] : Tensor();
   }
 
-  // Computed values that have dropped their inputs, because they depend on no variable, and that
-  // may have been computed from `input`, if no other path leads to `input`.
-  std::vector<Tensor> cut_values(const Tensor& input) const {
-    if (is_used(input)) return {};
-    const std::vector<Node*> below = topological_order({&input, 1}, true);
-    const std::unordered_set<const Node*> sources(below.begin(), below.end());
+  /// Values that have released their inputs and may have been computed from one of the inputs.
+  std::vector<Tensor> cut_values(std::span<const Tensor> inputs) const {
     std::vector<Tensor> values;
     for (Node* node : order_.nodes)
-      if (node->realised() && node->input_count == 0 && is_floating(node->dtype) &&
-          op_info(node->op).vjp != nullptr && !sources.contains(node))
+      if (node->has_sources && !is_staircase(node->op) &&
+          std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
+            return input.node() != node && node->sources()->may_hold(*input.node());
+          }))
         values.emplace_back(node);
     return values;
   }
 
  private:
-  bool is_used(const Tensor& input) const {
-    for (const Node* node : order_.nodes) {
-      const auto in = node->in();
-      if (is_between(node) && std::find(in.begin(), in.end(), input.node()) != in.end())
-        return true;
-    }
-    return false;
-  }
-
   bool is_between(const Node* node) const {
     const std::uint32_t n = order_.index[node];
     return n != NodeIndex::kAbsent && between_[n] != 0;
@@ -202,26 +214,22 @@ class Walk {
   std::vector<std::vector<Tensor>> cotangents_;  // by number, for ops with several results
 };
 
-// Throws if a gradient arrives at a value that was computed from the input but has dropped its
-// inputs: returning zeros would be a silent wrong answer. If a rule on the path yields zero (floor,
-// for example), zero is correct. Values computed from a variable never drop their inputs.
-void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, const Tensor& input) {
-  if (is_variable(input) || input.node()->tracked) return;
-  const std::vector<Tensor> values = walk.cut_values(input);
+// Throws if a gradient arrives at a value that was computed from an input but has released its
+// inputs: leaving that path out would be a silent wrong answer. If a rule on the path yields zero
+// (floor, for example), zero is correct.
+void refuse_cut(const Walk& walk, std::span<const Tensor> outputs, std::span<const Tensor> seeds,
+                std::span<const Tensor> inputs) {
+  const std::vector<Tensor> values = walk.cut_values(inputs);
   if (values.empty()) return;
-  Walk to_values({&output, 1}, values);
-  to_values.run({&output, 1}, {&start, 1});
+  Walk to_values(outputs, values);
+  to_values.run(outputs, seeds);
   for (const Tensor& value : values)
-    if (to_values.gradient(value).defined()) {
-      const Node& node = *value.node();
-      throw ValueError(
-          cat("grad: the output depends on a value of ", op_info(node.op).name, " ", node.shape,
-              label_text(node.label).empty() ? "" : " in " + label_text(node.label),
-              " that was already computed, and through nothing else on an input of shape ",
-              input.shape(),
-              ": make the input a variable(), ask for gradients before evaluating, or detach() "
-              "the value if it is a constant"));
-    }
+    if (to_values.gradient(value).defined())
+      throw ValueError(cat(
+          "grad: the output depends on a value of ", named(*value.node()),
+          " that was evaluated, and such a value keeps its graph only if it was computed from a "
+          "variable: make the input a variable(), ask for gradients before evaluating, or "
+          "detach() the value if it is a constant"));
 }
 
 }  // namespace
@@ -232,12 +240,11 @@ GradientsOfLoss gradients_of(const Tensor& output, std::span<const Tensor> input
   const Tensor start = seed.defined() ? seed : constant(output.shape(), 1, output.dtype());
   Walk walk({&output, 1}, inputs);
   walk.run({&output, 1}, {&start, 1});
+  refuse_cut(walk, {&output, 1}, {&start, 1}, inputs);
   GradientsOfLoss out{{}, walk.reaches(output)};
   for (const Tensor& input : inputs) {
-    out.gradients.push_back(walk.gradient(input));
-    if (out.gradients.back().defined()) continue;
-    refuse_cut(walk, output, start, input);
-    out.gradients.back() = zeros_like(input);
+    const Tensor gradient = walk.gradient(input);
+    out.gradients.push_back(gradient.defined() ? gradient : zeros_like(input));
   }
   return out;
 }
@@ -267,6 +274,7 @@ std::vector<Tensor> grad_of_several(std::span<const Tensor> outputs, std::span<c
                                     std::span<const Tensor> seeds) {
   Walk walk(outputs, inputs);
   walk.run(outputs, seeds);
+  refuse_cut(walk, outputs, seeds, inputs);
   std::vector<Tensor> gradients;
   for (const Tensor& input : inputs) gradients.push_back(walk.gradient(input));
   return gradients;
@@ -275,5 +283,8 @@ std::vector<Tensor> grad_of_several(std::span<const Tensor> outputs, std::span<c
 Tensor grad(const Tensor& output, const Tensor& input, const Tensor& seed) {
   return grad(output, std::span<const Tensor>(&input, 1), seed)[0];
 }
+
+NoGrad::NoGrad() noexcept : previous_(set_building_constants(true)) {}
+NoGrad::~NoGrad() { set_building_constants(previous_); }
 
 }  // namespace tenon

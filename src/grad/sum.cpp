@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-/// A zero padding along one axis only: the original lies at [start, end) of the axis.
+/// A zero padding along one axis only: the original is at [start, end) of the axis.
 struct Piece {
   Tensor inner;
   int axis = -1;

@@ -9,7 +9,7 @@ namespace tenon {
 
 void Attrs::refuse() const {
   throw InternalError(
-      cat("a node's attributes are of kind ", value_.index(), ", not of the kind that its op has"));
+      cat("a node's attributes are of kind ", value_.index(), ", but its op has another kind"));
 }
 
 }  // namespace tenon

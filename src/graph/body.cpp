@@ -70,11 +70,11 @@ Tensor stand_in_for(const Tensor& like, Device home) {
   return without_memory(like.shape(), like.dtype(), home);
 }
 
-std::vector<Tensor> stand_ins_for(std::span<const Tensor> like, Device home) {
-  std::vector<Tensor> stand_ins;
-  stand_ins.reserve(like.size());
-  for (const Tensor& t : like) stand_ins.push_back(stand_in_for(t, home));
-  return stand_ins;
+std::vector<Tensor> placeholders_for(std::span<const Tensor> like, Device home) {
+  std::vector<Tensor> placeholders;
+  placeholders.reserve(like.size());
+  for (const Tensor& t : like) placeholders.push_back(stand_in_for(t, home));
+  return placeholders;
 }
 
 ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
@@ -97,7 +97,8 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     if (node->op == Op::Assign) {
       const std::string& label = label_text(node->input(0)->label);
       throw NotSupported(cat(where(op), ": a variable", label.empty() ? "" : " (" + label + ")",
-                             " is assigned inside: carry the value, and assign what comes out"));
+                             " is assigned inside: make the value a carry, and assign the final "
+                             "carry after the loop"));
     }
     bool depends = false;
     for (const Node* in : node->in()) depends = depends || inside.contains(in);

@@ -9,8 +9,8 @@
 
 #include <tenon/error.h>
 
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
 #include "device/versions.h"
 #include "graph/called.h"
 #include "graph/context.h"
@@ -20,13 +20,14 @@
 namespace tenon {
 namespace {
 
-std::atomic<std::uint64_t> g_assignments{0};
+std::atomic<std::uint64_t> g_clock{0};
 thread_local std::uint32_t t_label = 0;
 
 std::atomic<std::uint32_t> g_body_traces{0};
 thread_local std::uint32_t t_body_trace = 0;
 
 thread_local const char* t_called = nullptr;
+thread_local bool t_building_constants = false;
 
 struct Label {
   std::string text;
@@ -74,9 +75,9 @@ void Node::report_unheeded() const noexcept {
     log_message(
         LogLevel::Warning,
         cat("assign", label == 0 ? "" : cat(" (", label_text(label), ")"), ": ", dtype, shape,
-            " was to be assigned and nobody evaluated that: pass the assignment to "
-            "eval(), return it from the compiled function, or let a value carry it "
-            "(update() in a module's forward, with_updates())"));
+            " was dropped without being evaluated: pass the assignment to eval(), "
+            "return it from the compiled function, or attach it to a value (update() in "
+            "a module's forward, with_updates())"));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
   }
 }
@@ -143,7 +144,7 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   node->attrs = attrs;
   node->label = label_for(op);
   node->traced_in = t_body_trace;
-  node->built_at = g_assignments.load(std::memory_order_relaxed);
+  node->built_at = advance_clock();
   if (op == Op::Variable) node->leaf = std::make_unique<LeafState>();
   node->input_count = static_cast<std::uint8_t>(inputs.size());
   Node** slots = node->inputs_inline;
@@ -158,6 +159,8 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   }
   node->tracked &= op != Op::Assign && op != Op::StopGradient &&
                    (is_floating(dtype) || has_trait(op, kSeveralResults));
+  node->is_constant = t_building_constants && op != Op::Variable && op != Op::Data;
+  node->tracked &= !node->is_constant;
   node->device = inputs.empty() ? default_device() : inputs[0].node()->device;
   for (const Tensor& input : inputs) {
     if (!input.node()->placed) continue;
@@ -181,13 +184,16 @@ void place(Node& node, std::shared_ptr<Buffer> buffer) {
 }
 
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
+  if (node.tracked) return place(node, std::move(buffer));
+  std::unique_ptr<const Sources> sources = Sources::of(node);
   place(node, std::move(buffer));
-  if (node.tracked) return;
   Node* dropped[256];
   const int count = node.input_count;
   std::copy_n(node.inputs(), count, dropped);
   node.input_count = 0;
   node.inputs_heap.reset();
+  node.has_sources = sources != nullptr;
+  if (node.has_sources) node.own_sources = sources.release();
   for (int k = 0; k < count; ++k) release(dropped[k]);
 }
 
@@ -196,9 +202,8 @@ Device default_device() noexcept {
   return known == nullptr ? Device{} : known->device;
 }
 
-std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
-std::uint64_t advance_assignment_clock() noexcept {
-  return g_assignments.fetch_add(1, std::memory_order_relaxed) + 1;
+std::uint64_t advance_clock() noexcept {
+  return g_clock.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 void mark_assigned(Node& variable, std::uint64_t at) noexcept {
@@ -209,11 +214,21 @@ void mark_assigned(Node& variable, std::uint64_t at) noexcept {
   }
 }
 
+const Node* assigned_since(const Node& node) noexcept {
+  if (node.op == Op::Assign) return nullptr;
+  for (const Node* in : node.in())
+    if (in->op == Op::Variable && node.built_at < in->assigned_at() && assigned_here(*in->value))
+      return in;
+  return nullptr;
+}
+
+bool set_building_constants(bool on) noexcept { return std::exchange(t_building_constants, on); }
+
 void refuse_two_assigners(const Node& variable) {
   const std::string& label = label_text(variable.label);
   throw ValueError(cat("two threads assign ", label.empty() ? "a variable" : "the variable ", label,
                        " ", variable.dtype, variable.shape,
-                       " at once: step an optimizer from one thread, or in turns"));
+                       " at once: step an optimizer from one thread at a time"));
 }
 
 const std::string& label_text(std::uint32_t label) { return label_entry(label).shown; }

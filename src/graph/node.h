@@ -19,13 +19,14 @@
 #include "device/buffer.h"
 #include "graph/attrs.h"
 #include "graph/op.h"
+#include "graph/sources.h"
 
 namespace tenon {
 
 /// Data that only leaves need. A variable has it from the start; other nodes get it once the host
 /// has read their value from a GPU.
 struct LeafState {
-  // The global assignment count when the variable was last assigned (see Node::built_at).
+  // When the variable was last assigned, by the graph's clock (see Node::built_at).
   std::atomic<std::uint64_t> assigned_at{0};
   // The value of a GPU tensor as last read by the host. For a variable it is stale once assigned_at
   // has changed.
@@ -59,19 +60,25 @@ struct Node {
   // A constant that was requested as a tensor, by ones() and its kin, not a number beside a tensor.
   // Views and casts of it are nodes, because gradients with respect to it may be requested.
   bool differentiable = false;
+  bool is_constant = false;  // built under NoGrad: gradients stop here
+  bool has_sources = false;  // a value that has released its inputs and keeps its sources instead
   Device device;
   std::uint32_t label = 0;  // the scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};
   const std::uint32_t number;   // of its block: no other living node has it (graph/node_pool.h)
   std::uint32_t traced_in = 0;  // the body whose function built it (BodyTrace); 0: none
-  Node* inputs_inline[kInlineInputs] = {};
+  union {
+    Node* inputs_inline[kInlineInputs] = {};
+    const Sources* own_sources;  // if has_sources
+  };
   std::unique_ptr<Node*[]> inputs_heap;  // for more inputs (Concat)
   // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
   // row-major.
   std::shared_ptr<Buffer> value;
 
-  // The global assignment count when this node was built. A pending node that is older than an
-  // assignment to a variable it reads would use the wrong value, so it is refused.
+  // When this node was built, by the graph's clock; no other node has the same time, except one
+  // that stands for the same tensor. A pending node that is older than an assignment to a variable
+  // it reads would use the wrong value, so it is refused.
   std::uint64_t built_at = 0;
   std::unique_ptr<LeafState> leaf;
   Attrs attrs;
@@ -82,6 +89,7 @@ struct Node {
   Node& operator=(const Node&) = delete;
   ~Node() {
     if (unheeded) report_unheeded();
+    if (has_sources) delete own_sources;
   }
   void report_unheeded() const noexcept;
 
@@ -89,6 +97,7 @@ struct Node {
   std::span<Node* const> in() const noexcept { return {inputs(), input_count}; }
   Node* input(int k) const noexcept { return inputs()[k]; }
   bool realised() const noexcept { return value != nullptr; }
+  const Sources* sources() const noexcept { return has_sources ? own_sources : nullptr; }
   std::uint64_t assigned_at() const noexcept {
     return leaf == nullptr ? 0 : leaf->assigned_at.load(std::memory_order_relaxed);
   }
@@ -102,8 +111,8 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
 /// Gives a node its value; the node's device is then the buffer's.
 void place(Node& node, std::shared_ptr<Buffer> buffer);
-/// Stores the value of a pending node and, unless the node is tracked, releases its inputs. Not for
-/// leaves.
+/// Stores the value of a pending node. Unless the node is tracked, it releases its inputs and keeps
+/// their Sources. Not for leaves.
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 
 void retain(Node* node) noexcept;
@@ -111,15 +120,21 @@ void release(Node* node) noexcept;
 
 /// Marks a variable as assigned by this thread: pending tensors that the thread built from the old
 /// value are refused afterwards. Called once the new value is stored. `at` is
-/// advance_assignment_clock(), taken while no other thread could assign the variable, so that of
+/// advance_clock(), taken while no other thread could assign the variable, so that of
 /// two assignments the later one counts.
 void mark_assigned(Node& variable, std::uint64_t at) noexcept;
+/// A variable that the node reads and that this thread assigned after the node was built; null if
+/// there is none.
+const Node* assigned_since(const Node& node) noexcept;
 /// Throws the ValueError for a variable that two threads assign at once.
 [[noreturn]] void refuse_two_assigners(const Node& variable);
 
-/// Number of assignments so far (see Node::built_at).
-std::uint64_t assignment_clock() noexcept;
-std::uint64_t advance_assignment_clock() noexcept;
+/// Whether this thread builds constants (NoGrad); returns the previous setting.
+bool set_building_constants(bool on) noexcept;
+
+/// The graph's clock counts the nodes that are built and the assignments. Moves it on, and returns
+/// the new time.
+std::uint64_t advance_clock() noexcept;
 
 /// Labels of scopes: interned strings. Label 0 is "". If the layer is unknown but the called op is
 /// known, the op's name is the label.

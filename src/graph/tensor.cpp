@@ -1,4 +1,5 @@
-// Members of the handle itself, and variables. Evaluation is in src/run.
+// Members of Tensor that need no evaluation, and variables. Setting a variable's value writes to
+// new memory if others still read the old value. Evaluation is in src/run.
 #include <cstring>
 
 #include <tenon/error.h>
@@ -63,7 +64,7 @@ Tensor Tensor::from_data(const void* data, const Shape& shape, DType dtype, Devi
 void Tensor::check_count(std::int64_t count, const Shape& shape) {
   if (count != shape.numel())
     throw ShapeError(
-        cat("Tensor::from: ", count, " values for shape ", shape, ", which holds ", shape.numel()));
+        cat("Tensor::from: ", count, " values for shape ", shape, ", which has ", shape.numel()));
 }
 
 void Tensor::check_dtype(DType wanted) const {
@@ -104,11 +105,11 @@ void assign_whole(Node& variable, Write&& write) {
     WholeWrite use;
     if (!use.begin(value)) refuse_two_assigners(variable);
     write(use.target());
-    now = advance_assignment_clock();
+    now = advance_clock();
     use.end();
   } else {
     if (value.bytes() != 0) write(value);
-    now = advance_assignment_clock();
+    now = advance_clock();
   }
   mark_assigned(variable, now);
 }
@@ -121,7 +122,7 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   Node& node = *target.node();
   if (bytes != node.value->bytes())
     throw ShapeError(cat("set_value: ", bytes, " bytes given for ", node.dtype, node.shape,
-                         ", which holds ", node.value->bytes()));
+                         ", which has ", node.value->bytes()));
   require_data("set_value", data, bytes);
   assign_whole(node, [&](Buffer& to) { to.write(data, bytes); });
 }

@@ -1,5 +1,5 @@
-// POSIX files. Every failing call becomes an IoError that names the path, the reason and what to
-// do.
+// POSIX files. Every failing call becomes an IoError with the path, the reason and what to do.
+// Files are written under a temporary name and renamed, so a reader never sees half a file.
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 
 namespace tenon::io {
 namespace {
@@ -34,7 +34,7 @@ const char* advice(int code) {
     case ENOENT:
       return ": check the path";
     case ELOOP:
-      return ": the links of this path lead back to themselves";
+      return ": the symbolic links of this path form a loop";
     default:
       return "";
   }
@@ -51,7 +51,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The file a link stands for, so that writing through a link keeps the link.
+// Follows symbolic links, so that writing replaces the target and keeps the link.
 std::string resolve(const std::string& path) {
   refuse_foreign_link(path);
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(system_path(path), nullptr),
@@ -69,7 +69,7 @@ void write_all(int fd, std::string_view bytes, const std::string& path) {
   }
 }
 
-// A file under a temporary name, which is removed again unless it has been renamed to its own.
+// A file under a temporary name. The destructor removes the file unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : target_(target) {
@@ -96,8 +96,8 @@ class TemporaryFile {
   }
 
  private:
-  // The new name must survive a power cut too. Some file systems refuse to flush a folder: then
-  // nothing more can be done.
+  // Flushing the folder makes the new name survive a power failure. Some file systems refuse to
+  // flush a folder; that error is ignored, because nothing else can be done.
   void flush_folder() const {
     const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return;
@@ -116,8 +116,8 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-// Pipes and devices cannot be replaced by renaming: they are written in place. A pipe that nobody
-// reads is an error instead of a wait.
+// Pipes and devices cannot be replaced by renaming, so they are written in place. A pipe without a
+// reader is an error, not a wait.
 bool write_in_place(const std::string& path, std::span<const std::string_view> pieces) {
   refuse_foreign_link(path);
   struct stat info {};
@@ -138,9 +138,10 @@ void refuse_foreign_link(const std::string& path) {
   struct stat info {};
   if (::lstat(system_path(path), &info) != 0 || !S_ISLNK(info.st_mode)) return;
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
-  throw IoError(cat(path, ": is a link that user ", static_cast<std::int64_t>(info.st_uid),
-                    " made, and would lead what is written to another place: remove it, or choose "
-                    "a folder of your own"));
+  throw IoError(
+      cat(path, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
+          "; writing through it would change that user's choice of file: remove the link, "
+          "or choose a folder of your own"));
 }
 
 int open_to_write(const std::string& path, int flags) {
@@ -153,11 +154,11 @@ int open_to_write(const std::string& path, int flags) {
 const char* system_path(const std::string& path) {
   if (const std::size_t zero = path.find('\0'); zero != std::string::npos)
     throw IoError(cat(path.substr(0, zero), "\\0", path.substr(zero + 1),
-                      ": a path cannot hold a zero byte"));
+                      ": a path cannot contain a zero byte"));
   return path.c_str();
 }
 
-// Opening a pipe would wait for its writer.
+// Non-blocking, because opening a pipe would wait for its writer.
 InputFile::InputFile(const std::string& path)
     : InputFile(path, ::open(system_path(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
 
@@ -172,7 +173,7 @@ InputFile::InputFile(const std::string& path, int fd) : path_(path), fd_(fd) {
   if (!S_ISREG(info.st_mode)) {
     ::close(fd_);
     throw IoError(cat(path, ": is ", kind_of(info.st_mode),
-                      ", not a file: write what it gives into a file first"));
+                      ", not a regular file: save its content to a file first"));
   }
   size_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0));
 }
@@ -198,13 +199,13 @@ void InputFile::read_at(std::uint64_t offset, void* out, std::uint64_t bytes) co
 std::string InputFile::read_all(std::uint64_t limit) const {
   const auto too_large = [&] {
     return FormatError(
-        cat(path_, ": has more than ", limit, " bytes, the most that is read of such a file"));
+        cat(path_, ": has more than ", limit, " bytes, the limit for this kind of file"));
   };
   if (size_ > limit) throw too_large();
   std::string bytes;
   try {
-    // One byte more than the size shows the end of a file that has not grown without another
-    // allocation.
+    // With one byte of room beyond the size, the end of a file that has not grown is seen without
+    // another allocation.
     std::size_t capacity = static_cast<std::size_t>(size_) + 1;
     std::size_t used = 0;
     for (;;) {

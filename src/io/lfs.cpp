@@ -1,4 +1,4 @@
-// A Git LFS pointer is recognised by its first line.
+// Recognises Git LFS pointers by their first line.
 #include "io/lfs.h"
 
 #include <tenon/error.h>

@@ -1,11 +1,10 @@
-// Memory-mapped files, and zero pages in place of pages that a file has lost. Another process may
-// truncate a file while it is read; access to a page beyond its end then raises SIGBUS, which would
-// terminate the program.
+// Memory-mapped files. Another process may truncate a file while it is read; access to a page
+// beyond the new end raises SIGBUS, which would terminate the program.
 //
-// The signal handler maps zeros there and records this. A reader calls require_whole() after
-// reading, before it uses the values. The handler is installed when the first file is mapped, and
-// forwards faults outside mapped files to the previous handler. A handler that a program installs
-// later takes precedence and should forward to the previous one, too.
+// The signal handler maps zero pages there and records the loss. A reader calls require_whole()
+// after reading, before it uses the values. The handler is installed when the first file is mapped,
+// and forwards faults outside mapped files to the previous handler. A handler that a program
+// installs later takes precedence and should forward to the previous one, too.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,8 +23,8 @@
 
 namespace tenon::io {
 
-/// A range of addresses in which pages may go. Never freed, as a handler may look at any time, but
-/// used again.
+/// A range of addresses whose pages may be lost. Reused, but never freed, because the handler may
+/// read it at any time.
 struct MappedFile::Watched {
   std::atomic<bool> taken{true};
   std::atomic<const char*> begin{nullptr};
@@ -43,7 +42,7 @@ struct sigaction handler_before {};
 static_assert(std::atomic<const char*>::is_always_lock_free &&
               std::atomic<std::size_t>::is_always_lock_free);
 
-// True where the place is in a mapped file, and can be read now.
+// True if the address is in a mapped file and can be read now.
 bool replace_lost(const char* place) {
   for (MappedFile::Watched* w = all_watched.load(std::memory_order_acquire); w != nullptr;
        w = w->next) {
@@ -51,7 +50,7 @@ bool replace_lost(const char* place) {
     const std::size_t size = w->size.load(std::memory_order_relaxed);
     if (begin == nullptr || place < begin || place >= begin + size) continue;
     const char* const first = place - reinterpret_cast<std::uintptr_t>(place) % page_size;
-    // Mappings begin on a page.
+    // Mappings start and end at page boundaries.
     const std::size_t mapped = (size + page_size - 1) / page_size * page_size;
     w->lost.store(true, std::memory_order_release);
     return ::mmap(const_cast<char*>(first), mapped - static_cast<std::size_t>(first - begin),
@@ -60,7 +59,7 @@ bool replace_lost(const char* place) {
   return false;
 }
 
-// What is not of a mapped file goes to whom it went to before.
+// Forwards faults outside mapped files to the previous handler.
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool done = info->si_code > 0 && replace_lost(static_cast<const char*>(info->si_addr));
@@ -69,7 +68,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
     handler_before.sa_sigaction(signal, info, context);
   } else if (handler_before.sa_handler == SIG_IGN && info->si_code <= 0) {
-    return;  // somebody sent it; one of the processor's own cannot be ignored
+    return;  // sent by a process; a real fault cannot be ignored
   } else if (handler_before.sa_handler == SIG_DFL || handler_before.sa_handler == SIG_IGN) {
     std::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -86,7 +85,7 @@ void watch_bus_errors() {
     handler.sa_sigaction = on_bus_error;
     handler.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigemptyset(&handler.sa_mask);
-    // Known before ours can be called, on whatever thread.
+    // The previous handler must be known before ours can be called on any thread.
     ::sigaction(SIGBUS, nullptr, &handler_before);
     ::sigaction(SIGBUS, &handler, nullptr);
   });
@@ -109,7 +108,7 @@ MappedFile::MappedFile(const std::string& path) : MappedFile(std::make_unique<In
 
 MappedFile::MappedFile(std::unique_ptr<const InputFile> file) : file_(std::move(file)) {
   const auto size = static_cast<std::size_t>(file_->size());
-  if (size == 0) return;  // nothing can be mapped of an empty file
+  if (size == 0) return;  // mmap refuses an empty file
   watch_bus_errors();
   watched_ = take_watched();
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_->fd(), 0);
@@ -136,9 +135,9 @@ void MappedFile::require_whole() const {
   const bool shrunk =
       ::fstat(file_->fd(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < bytes_.size();
   if (!shrunk && (watched_ == nullptr || !watched_->lost.load(std::memory_order_acquire))) return;
-  throw FormatError(cat(file_->path(), ": was cut short from ", bytes_.size(), " to ",
+  throw FormatError(cat(file_->path(), ": was truncated from ", bytes_.size(), " to ",
                         static_cast<std::int64_t>(info.st_size),
-                        " bytes while it was read: write such files beside each other and rename "
+                        " bytes while it was read: write a new file beside it and rename "
                         "them"));
 }
 

@@ -6,8 +6,8 @@
 
 namespace tenon::io {
 
-/// The product of the sizes into `count`; false when the sizes other than 0 make more than 2^56
-/// elements, whether or not a 0 stands among them.
+/// Stores the product of the sizes in `count`. Returns false if the non-zero sizes give more than
+/// 2^56 elements, even if another size is 0.
 template <class Size>
 bool count_elements(std::span<const Size> sizes, std::uint64_t& count) noexcept {
   constexpr std::uint64_t most = std::uint64_t{1} << 56;

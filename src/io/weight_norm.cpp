@@ -63,7 +63,7 @@ Tensor weight_of_norm(const Tensor& magnitude, const Tensor& direction) {
   const Shape &shape = direction.shape(), &kept = magnitude.shape();
   std::vector<double> values = doubles_of(direction);
   const std::vector<double> sizes = doubles_of(magnitude);
-  // Elements of one norm: those with one index along the axis that the magnitude has.
+  // One norm for each index of the magnitude's axis.
   std::size_t groups = 1, inner = values.size();
   for (int axis = 0; axis < kept.rank(); ++axis) {
     if (kept[axis] == 1) continue;

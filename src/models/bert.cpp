@@ -6,29 +6,27 @@
 // after each residual addition (post-norm). Inputs are tokens [N, L], or [N, 2, L]: tokens and
 // their types (0 for the first text, 1 for the second). Token 0 is padding ([PAD]) and is masked
 // out.
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "models/activations.h"
 #include "models/bert_embeddings.h"
 #include "models/entry.h"
+#include "models/head.h"
 
 namespace tenon::models {
 namespace {
 
-constexpr double kBertDropout = 0.1, kBertDeviation = 0.02, kBertEps = 1e-12,
-                 kMostBertDropout = 0.99;
+constexpr double kBertDeviation = 0.02, kMostBertDropout = 0.99;
 
 struct BertSizes {
-  std::int64_t layers = 12, heads = 12, width = 768, hidden = 0, context = 512, vocabulary = 30'522;
-  std::string activation = "gelu";
-  double eps = kBertEps, dropout = kBertDropout, attention_dropout = kBertDropout,
-         head_dropout = kBertDropout;
+  std::int64_t layers = 0, heads = 0, width = 0, hidden = 0, context = 0, vocabulary = 0;
+  std::string activation{};
+  double eps = 0, dropout = 0, attention_dropout = 0, head_dropout = 0;
 };
 
 constexpr std::int64_t kTextTypes = 2, kFiller = 0;
@@ -312,225 +310,59 @@ class BertForQuestionAnswering : public nn::Module {
   nn::Linear qa_outputs_;
 };
 
-// ---- The table
+// ---- The three tasks, by the names of the networks
 
-enum class BertTask { Words, Classes, Spans };
+bool tells_classes(const std::string& name) { return name.ends_with("_classifier"); }
+bool tells_spans(const std::string& name) { return name.ends_with("_spans"); }
 
-// Of masked words the vocabulary is the classes.
-BertSizes bert_sizes(const std::string& name, const std::string& text, BertTask task,
-                     BertSizes sizes) {
-  std::vector<std::string> keys{"layers",     "heads", "width",   "hidden",           "context",
-                                "activation", "eps",   "dropout", "attention_dropout"};
-  if (task != BertTask::Words) keys.emplace_back("vocabulary");
-  if (task == BertTask::Classes) keys.emplace_back("head_dropout");
-  const NameValues given(name, text, keys);
-  given.transformer(sizes);
-  given.whole("vocabulary", sizes.vocabulary);
-  if (given.number("dropout", 0, kMostBertDropout, sizes.dropout))
-    sizes.attention_dropout = sizes.head_dropout = sizes.dropout;
-  given.number("attention_dropout", 0, kMostBertDropout, sizes.attention_dropout);
-  given.number("head_dropout", 0, kMostBertDropout, sizes.head_dropout);
-  if (sizes.hidden == 0) sizes.hidden = 4 * sizes.width;
-  return sizes;
-}
-
-std::int64_t bert_parameters(const BertSizes& s, BertTask task, std::int64_t classes) {
-  const std::int64_t w = s.width, square = w * w + w;
-  const std::int64_t layer = 4 * square + 2 * w * s.hidden + s.hidden + w + 4 * w;
-  const std::int64_t body = (s.vocabulary + s.context + kTextTypes) * w + 2 * w + s.layers * layer;
-  if (task == BertTask::Words) return body + square + 2 * w + s.vocabulary;
-  if (task == BertTask::Spans) return body + 2 * (w + 1);
-  return body + square + classes * (w + 1);
-}
-
-// The published sizes: 1e-4 from scratch (the paper's), 3e-5 for a new head on pretrained weights.
-// Networks of a smaller hidden size bear a higher rate.
-double bert_rate(const BertSizes& s, BertTask task) {
-  const double published = task == BertTask::Words ? 1e-4 : 3e-5;
-  return std::min(published * 768 / static_cast<double>(s.width), 1e-3);
-}
-
-struct BertPreset {
-  const char *name, *about;
-  BertTask task;
-  bool large;
-};
-constexpr BertPreset kBertPresets[] = {
-    {"bert", "BERT, 110 million parameters: masked words; bert:layers=4,heads=4,width=128",
-     BertTask::Words, false},
-    {"bert_large", "BERT, 335 million parameters: masked words", BertTask::Words, true},
-    {"bert_classifier", "BERT with a classifier of texts", BertTask::Classes, false},
-    {"bert_large_classifier", "large BERT with a classifier of texts", BertTask::Classes, true},
-    {"bert_spans", "BERT with scores for the start and end of an answer", BertTask::Spans, false},
-    {"bert_large_spans", "large BERT with scores for the start and end of an answer",
-     BertTask::Spans, true}};
-
-BertSizes large_bert() {
-  BertSizes out;
-  out.layers = 24;
-  out.heads = 16;
-  out.width = 1024;
-  return out;
-}
-
-BertSizes preset_sizes(const BertPreset& p, const std::string& text) {
-  return bert_sizes(p.name, text, p.task, p.large ? large_bert() : BertSizes());
-}
-
-template <int preset>
-nn::AnyModule build_bert(const std::string& text, const Options& o) {
-  const BertPreset& p = kBertPresets[preset];
-  BertSizes s = preset_sizes(p, text);
-  if (p.task == BertTask::Words) s.vocabulary = o.classes;
-  nn::AnyModule net = nn::Identity();
-  if (p.task == BertTask::Words)
-    net = BertForMaskedLM(s, o.generator);
-  else if (p.task == BertTask::Classes)
-    net = BertForSequenceClassification(s, o);
-  else
-    net = BertForQuestionAnswering(s, o.generator);
-  for (const auto& [name, value] : net.named_parameters())
-    if (name.ends_with(".bias")) set_value(value, zeros(value.shape()));
-  return net;
-}
-
-Info bert_info(const BertPreset& p, const std::string& text) {
-  const BertSizes s = preset_sizes(p, text);
-  Recipe recipe{.epochs = 3,
-                .batch = 16,
-                .optimizer = "adamw",
-                .lr = bert_rate(s, p.task),
-                .momentum = 0,
-                .weight_decay = 0.01,
-                .schedule = "linear",
-                .warmup = 0.3};
-  recipe.clip_norm = 1;
-  const std::int64_t classes = p.task == BertTask::Words   ? s.vocabulary
-                               : p.task == BertTask::Spans ? s.context
-                                                           : 2;
-  Info info{text.empty() ? p.name : cat(p.name, ":", text),
-            p.about,
-            {s.context},
-            classes,
-            bert_parameters(s, p.task, classes),
-            recipe};
-  info.tokens = p.task != BertTask::Classes;
-  info.masked = p.task == BertTask::Words;
-  info.vocabulary = s.vocabulary;
-  return info;
-}
-
-template <int preset>
-Info sized_bert(const Info&, const std::string& text) {
-  return bert_info(kBertPresets[preset], text);
-}
-
-// In these @words stand for what the name says.
-constexpr char kBertLayer[] = R"toml(init = [ { parameters = "*.bias", values = 0 } ]
-
-[blocks.layer]
-layers = [
-  { keep = "before" },
-  { sequence = [
-    { sequence = [
-      { linear = "width", init = { normal = 0.02 }, name = "query" }, { keep = "queries" }, { take = "before" },
-      { linear = "width", init = { normal = 0.02 }, name = "key" }, { keep = "keys" }, { take = "before" },
-      { linear = "width", init = { normal = 0.02 }, name = "value" },
-      { attention = "heads", queries = "queries", keys = "keys", seen = "seen", dropout = @attention },
-    ], name = "self" },
-    { sequence = [
-      { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = @dropout }, { add = "before" },
-      { layer_norm = "width", eps = @eps, name = "LayerNorm" },
-    ], name = "output" },
-  ], name = "attention" },
-  { keep = "before" },
-  { sequence = [ { linear = "hidden", init = { normal = 0.02 }, name = "dense" }, @activation ], name = "intermediate" },
-  { sequence = [
-    { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = @dropout }, { add = "before" },
-    { layer_norm = "width", eps = @eps, name = "LayerNorm" },
-  ], name = "output" },
-]
-)toml";
-constexpr char kWordsHead[] = R"toml(  { sequence = [ { sequence = [
-    { sequence = [
-      { linear = "width", init = { normal = 0.02 }, name = "dense" }, @activation,
-      { layer_norm = "width", eps = @eps, name = "LayerNorm" },
-    ], name = "transform" },
-    { linear = "classes", bias = false, tie = "bert.embeddings.word_embeddings.weight", name = "decoder" },
-    { bias = true, name = "bias" },
-  ], name = "predictions" } ], name = "cls" },
-)toml";
-constexpr char kSpansHead[] =
-    R"toml(  { linear = 2, init = { normal = 0.02 }, name = "qa_outputs" }, { transpose = [1, 2] },
-)toml";
-
-std::string filled_in(const std::string& text, const BertSizes& s) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = std::min(text.find('@', at), text.size());
-    out.append(text, at, mark - at);
-    at = mark;
-    const std::pair<std::string_view, std::string> values[] = {
-        {"@attention", cat(s.attention_dropout)},
-        {"@activation", activation_toml(s.activation)},
-        {"@head", cat(s.head_dropout)},
-        {"@dropout", cat(s.dropout)},
-        {"@eps", cat(s.eps)}};
-    for (const auto& [word, value] : values)
-      if (text.compare(at, word.size(), word) == 0) {
-        out += value;
-        at += word.size();
-        break;
-      }
-  }
-  return out;
-}
-
-template <int preset>
-std::string bert_toml(const std::string& text, const Options& o) {
-  const BertPreset& p = kBertPresets[preset];
-  const BertSizes s = preset_sizes(p, text);
-  const bool of_classes = p.task == BertTask::Classes;
-  std::string out = cat("variables = { layers = ", s.layers, ", heads = ", s.heads,
-                        ", width = ", s.width, ", hidden = ", s.hidden, " }\n");
-  out += R"toml(layers = [
-  { sequence = [
-    { bert_embeddings = "width"@embeddings, name = "embeddings" },
-    { sequence = [ { sequence = [ { repeat = "layers", layers = [ { block = "layer" } ] } ], name = "layer" } ], name = "encoder" },
-)toml";
-  if (of_classes)
-    out +=
-        R"toml(    { sequence = [ "first", { linear = "width", init = { normal = 0.02 }, name = "dense" }, "tanh" ], name = "pooler" },
-)toml";
-  out += "  ], name = \"bert\" },\n";
-  if (!of_classes)
-    out += p.task == BertTask::Words ? kWordsHead : kSpansHead;
-  else if (o.head.empty())
-    out +=
-        "  { dropout = @head }, { linear = \"classes\", init = { normal = 0.02 }, name = "
-        "\"classifier\" },\n";
-  else
-    out += cat("  { dropout = @head },\n  { sequence = [\n", head_toml(o, "    "),
-               "  ], name = \"classifier\" },\n");
-  const bool usual = s.eps == kBertEps && s.dropout == kBertDropout;
-  const std::string mark = "@embeddings";
-  out.replace(out.find(mark), mark.size(), usual ? "" : ", eps = @eps, dropout = @dropout");
-  return filled_in(out + "]\n" + kBertLayer, s);
-}
-
-template <int preset>
-Entry bert_entry() {
-  const BertPreset& p = kBertPresets[preset];
-  return {
-      bert_info(p, ""), build_bert<preset>, sized_bert<preset>, false, p.task == BertTask::Classes,
-      bert_toml<preset>};
+BertSizes bert_sizes(const NetworkFacts& facts) {
+  BertSizes s;
+  s.layers = whole_variable(facts, "layers");
+  s.heads = whole_variable(facts, "heads");
+  s.width = whole_variable(facts, "width");
+  s.hidden = whole_variable(facts, "hidden");
+  s.context = whole_variable(facts, "context");
+  s.vocabulary = facts.info.vocabulary;
+  s.activation = facts.activation;
+  s.eps = facts.variables.value("eps");
+  s.dropout = facts.variables.value("dropout");
+  s.attention_dropout = facts.variables.value("attention_dropout");
+  if (tells_classes(facts.name)) s.head_dropout = facts.variables.value("head_dropout");
+  return s;
 }
 
 }  // namespace
 
-std::vector<Entry> bert_entries() {
-  return {bert_entry<0>(), bert_entry<1>(), bert_entry<2>(),
-          bert_entry<3>(), bert_entry<4>(), bert_entry<5>()};
+void set_bert_sizes(io::TomlValue& keys, const std::string& name, const std::string& text) {
+  const bool classes = tells_classes(name), spans = tells_spans(name);
+  std::vector<std::string> taken{"layers",     "heads", "width",   "hidden",           "context",
+                                 "activation", "eps",   "dropout", "attention_dropout"};
+  if (classes || spans) taken.emplace_back("vocabulary");
+  if (classes) taken.emplace_back("head_dropout");
+  SizeWriter sizes(keys, name, text, taken);
+  sizes.transformer();
+  sizes.own_whole("vocabulary");
+  for (const char* share : {"dropout", "attention_dropout", "head_dropout"})
+    sizes.number(share, 0, kMostBertDropout);
+  // An answer begins or ends at any place.
+  if (spans) keys.set("classes", io::toml_whole(static_cast<std::int64_t>(sizes.value("context"))));
+}
+
+// Of masked words the vocabulary is the classes.
+nn::AnyModule build_bert(const NetworkFacts& facts, const Options& o) {
+  const bool classes = tells_classes(facts.name), spans = tells_spans(facts.name);
+  BertSizes s = bert_sizes(facts);
+  if (!classes && !spans) s.vocabulary = o.classes;
+  nn::AnyModule net = nn::Identity();
+  if (classes)
+    net = BertForSequenceClassification(s, o);
+  else if (spans)
+    net = BertForQuestionAnswering(s, o.generator);
+  else
+    net = BertForMaskedLM(s, o.generator);
+  for (const auto& [name, value] : net.named_parameters())
+    if (name.ends_with(".bias")) set_value(value, zeros(value.shape()));
+  return net;
 }
 
 }  // namespace tenon::models

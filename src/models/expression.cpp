@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <tenon/error.h>
@@ -15,8 +16,8 @@ namespace tenon::models {
 namespace {
 
 constexpr int kDeepestParentheses = 50;
-constexpr const char* kFunctions[] = {"floor", "ceil", "round", "sqrt", "min", "max"};
-constexpr char kAll[] = "floor, ceil, round, sqrt, min, max";
+constexpr const char* kFunctions[] = {"floor", "ceil", "round", "sqrt", "min", "max", "length"};
+constexpr char kAll[] = "floor, ceil, round, sqrt, min, max, length";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
@@ -95,19 +96,46 @@ class Expression {
     return out;
   }
   double named() {
+    const std::string name = word();
+    if (take('(')) return function(name);
+    const Variables* scope = variables_.scope_of(name);
+    if (scope == nullptr) unknown(name);
+    if (const auto number = scope->own_.find(name); number != scope->own_.end()) {
+      if (take('['))
+        throw ValueError(cat("'", text_, "': '", name, "' is a number, not a list: leave out [ ]"));
+      return number->second;
+    }
+    const std::vector<double>& list = scope->lists_.at(name);
+    if (!take('['))
+      throw ValueError(cat("'", text_, "': '", name, "' is a list; write ", name,
+                           "[0] for its first number, or length(", name, ")"));
+    const double place = sum();
+    if (!take(']')) refuse();
+    if (place != std::floor(place) || !(place >= 0 && place < static_cast<double>(list.size())))
+      throw ValueError(cat("'", text_, "': '", name, "' has ", list.size(), " numbers, and [",
+                           place, "] is none of them: the first is [0]"));
+    return list[static_cast<std::size_t>(place)];
+  }
+  std::string word() {
     const std::size_t start = at_;
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
-    const std::string name = text_.substr(start, at_ - start);
-    if (take('(')) return function(name);
-    const double* found = variables_.find(name);
-    if (found == nullptr) unknown(name);
-    return *found;
+    return text_.substr(start, at_ - start);
+  }
+  double length() {
+    skip_spaces();
+    const std::string name = word();
+    const Variables* scope = variables_.scope_of(name);
+    if (scope == nullptr || !scope->lists_.contains(name))
+      throw ValueError(cat("'", text_, "': length takes the name of a list, not '", name, "'"));
+    if (!take(')')) refuse();
+    return static_cast<double>(scope->lists_.at(name).size());
   }
   double function(const std::string& name) {
     bool known = false;
     for (const char* function : kFunctions) known = known || name == function;
     if (!known)
       throw ValueError(cat("'", text_, "': there is no function '", name, "' (", kAll, ")"));
+    if (name == "length") return length();
     double out = sum();
     if (name == "min" || name == "max") {
       if (!take(',')) refuse();
@@ -124,8 +152,10 @@ class Expression {
   }
   [[noreturn]] void unknown(const std::string& name) const {
     std::vector<std::string> names;
-    for (const Variables* scope = &variables_; scope != nullptr; scope = scope->outer_)
+    for (const Variables* scope = &variables_; scope != nullptr; scope = scope->outer_) {
       for (const auto& variable : scope->own_) names.push_back(variable.first);
+      for (const auto& list : scope->lists_) names.push_back(list.first);
+    }
     std::sort(names.begin(), names.end());
     const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
     constexpr std::size_t kListed = 40;
@@ -143,7 +173,15 @@ class Expression {
   int depth_ = 0;
 };
 
-void Variables::set(const std::string& name, double value) { own_.insert_or_assign(name, value); }
+void Variables::set(const std::string& name, double value) {
+  lists_.erase(name);
+  own_.insert_or_assign(name, value);
+}
+
+void Variables::set_list(const std::string& name, std::vector<double> values) {
+  own_.erase(name);
+  lists_.insert_or_assign(name, std::move(values));
+}
 
 double Variables::value(const std::string& expression) const {
   return Expression(expression, *this).value();
@@ -156,10 +194,9 @@ bool Variables::is_name(const std::string& text) {
   return true;
 }
 
-const double* Variables::find(const std::string& name) const {
+const Variables* Variables::scope_of(const std::string& name) const {
   for (const Variables* scope = this; scope != nullptr; scope = scope->outer_)
-    if (const auto found = scope->own_.find(name); found != scope->own_.end())
-      return &found->second;
+    if (scope->own_.contains(name) || scope->lists_.contains(name)) return scope;
   return nullptr;
 }
 

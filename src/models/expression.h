@@ -1,8 +1,10 @@
-// Sizes in network files: numbers, and expressions of variables such as "2 * width".
+// Sizes in network files: numbers, and expressions of variables such as "2 * width" and
+// "depths[i]".
 #pragma once
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace tenon::models {
 
@@ -12,19 +14,23 @@ class Variables {
   explicit Variables(const Variables* outer = nullptr) : outer_(outer) {}
   /// Gives a variable of this scope a value.
   void set(const std::string& name, double value);
-  /// Of `width`, `2 * width + 1`, `floor(sqrt(n)) ^ 2`: + - * / ^ and parentheses, floor, ceil,
-  /// round, sqrt, min and max. Throws ValueError for what is no expression, for unknown names (with
-  /// a near miss) and for a result that is not finite.
+  /// Gives a variable of this scope a list of numbers, of which `name[0]` is the first.
+  void set_list(const std::string& name, std::vector<double> values);
+  /// Of `width`, `2 * width + 1`, `floor(sqrt(n)) ^ 2`, `depths[i] - 1`, `length(depths)`:
+  /// + - * / ^ and parentheses, floor, ceil, round, sqrt, min and max; of lists, places from 0 and
+  /// length. Throws ValueError for what is no expression, for unknown names (with a near miss), for
+  /// a place that a list does not have and for a result that is not finite.
   double value(const std::string& expression) const;
   /// Letters, digits and _, no digit first.
   static bool is_name(const std::string& text);
 
  private:
   friend class Expression;
-  /// Its value in the innermost scope that has it; null: none has.
-  const double* find(const std::string& name) const;
+  /// The innermost scope that has a variable of this name; null: none has.
+  const Variables* scope_of(const std::string& name) const;
   const Variables* outer_;
   std::unordered_map<std::string, double> own_;
+  std::unordered_map<std::string, std::vector<double>> lists_;
 };
 
 }  // namespace tenon::models

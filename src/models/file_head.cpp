@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "models/activations.h"
 #include "models/network_file.h"
 
 namespace tenon::models {
@@ -16,8 +19,19 @@ using io::TomlValue;
 using Kind = TomlValue::Kind;
 
 const std::vector<std::string> kHeadKeys{
-    "name",      "about",  "input",   "classes", "tokens", "masked",        "pairs",  "vocabulary",
-    "variables", "layers", "encoder", "init",    "freeze", "rubbish_score", "recipe", "blocks"};
+    "name",  "about",      "input",         "classes",   "tokens", "masked",
+    "pairs", "vocabulary", "activation",    "variables", "layers", "encoder",
+    "init",  "freeze",     "rubbish_score", "recipe",    "blocks"};
+
+std::string activation_of_file(const TomlValue& value) {
+  const std::string& name = expect_kind(value, Kind::Text, "activation", "\"relu\"").text;
+  try {
+    (void)named_activation(name);
+  } catch (const ValueError& error) {
+    throw FileFault{value.line, cat("'activation': ", error.what())};
+  }
+  return name;
+}
 
 // What the keys say of inputs together.
 void check_tokens(const TomlValue& tree, FileHead& head) {
@@ -77,16 +91,18 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
   FileHead head;
   Info& info = head.info;
   info.name = path;
+  const TomlValue *input = nullptr, *recipe = nullptr;
   for (const auto& [key, value] : tree.entries) {
     if (key == "name") {
       info.name = expect_kind(value, Kind::Text, "name", "\"my_network\"").text;
     } else if (key == "about") {
       info.about = expect_kind(value, Kind::Text, "about", "\"what it is for\"").text;
     } else if (key == "input") {
-      const auto& sizes = expect_kind(value, Kind::List, "input", "[1, 28, 28]").items;
-      if (sizes.empty() || sizes.size() > 4)
+      input = &expect_kind(value, Kind::List, "input", "[1, 28, 28]");
+      if (input->items.empty() || input->items.size() > 4)
         throw FileFault{value.line, "'input' must have 1 to 4 axes, as in input = [1, 28, 28]"};
-      for (const TomlValue& size : sizes) info.input.push_back(whole_of(size, none, "'input'"));
+    } else if (key == "activation") {
+      head.activation = activation_of_file(value);
     } else if (key == "classes") {
       info.classes = whole_of(value, none, "'classes'");
     } else if (key == "tokens") {
@@ -102,22 +118,26 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
     } else if (key == "rubbish_score") {
       info.rubbish_score = number_of(value, none, "'rubbish_score'");
     } else if (key == "recipe") {
-      info.recipe = recipe_of(expect_kind(value, Kind::Table, "recipe", "{ epochs = 5 }"));
+      recipe = &expect_kind(value, Kind::Table, "recipe", "{ epochs = 5 }");
     } else if (key == "layers") {
       head.layers = &expect_kind(value, Kind::List, "layers", "[ \"flatten\", { linear = 10 } ]");
     } else if (std::find(kHeadKeys.begin(), kHeadKeys.end(), key) == kHeadKeys.end()) {
       throw FileFault{value.line, cat("a network has no '", key, "'", near_miss(key, kHeadKeys))};
     }
   }
-  if (info.input.rank() == 0)
-    throw FileFault{0, "'input' is missing: the shape of one sample, as in input = [1, 28, 28]"};
   if (info.classes == 0)
     throw FileFault{0, "'classes' is missing: the number of outputs, as in classes = 10"};
+  const Variables variables = variables_of_file(tree, info);
+  if (recipe != nullptr) info.recipe = recipe_of(*recipe, variables);
+  if (input == nullptr)
+    throw FileFault{0, "'input' is missing: the shape of one sample, as in input = [1, 28, 28]"};
   if (head.layers == nullptr)
     throw FileFault{
         0,
         "'layers' is missing: a list such as layers = [ \"flatten\", { linear = \"classes\" } ]; "
         "above any [table], for what follows one belongs to it"};
+  for (const TomlValue& size : input->items)
+    info.input.push_back(whole_of(size, variables, "'input'"));
   check_tokens(tree, head);
   return head;
 }
@@ -135,7 +155,15 @@ Variables variables_of_file(const TomlValue& tree, const Info& info) {
       throw FileFault{value.line, cat("'", name, "' cannot name a variable",
                                       taken ? ": it stands at the top of the file"
                                             : ": use letters, digits and _")};
-    out.set(name, number_of(value, out, cat("variable '", name, "'")));
+    const std::string what = cat("variable '", name, "'");
+    if (!value.is(Kind::List)) {
+      out.set(name, number_of(value, out, what));
+      continue;
+    }
+    std::vector<double> numbers;
+    numbers.reserve(value.items.size());
+    for (const TomlValue& item : value.items) numbers.push_back(number_of(item, out, what));
+    out.set_list(name, std::move(numbers));
   }
   return out;
 }

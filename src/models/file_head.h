@@ -3,13 +3,14 @@
 
 #include <tenon/models.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "models/file_keys.h"
 
 namespace tenon::models {
 
 struct FileHead {
   Info info;
+  std::string activation{};  ///< of the layer "activation"; "": the file has none
   const io::TomlValue* layers = nullptr;
   const io::TomlValue* encoder = nullptr;  ///< of a network that translates
 };
@@ -17,8 +18,8 @@ struct FileHead {
 /// Throws FileFault for keys that no file has and for what is missing. `path` is the name of a
 /// network that says none.
 FileHead head_of_file(const io::TomlValue& tree, const std::string& path);
-/// `classes`, `vocabulary` where the network has one, and the table `variables`, each of which may
-/// use those before it.
+/// `classes`, `vocabulary` where the network has one, and the table `variables`: numbers, and lists
+/// of numbers, each of which may use those before it.
 Variables variables_of_file(const io::TomlValue& tree, const Info& info);
 /// The list `init`: parameters by pattern, and the values they begin with, one after another.
 void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,

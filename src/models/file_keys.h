@@ -13,7 +13,7 @@
 
 #include <tenon/nn.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "models/expression.h"
 
 namespace tenon::models {

@@ -17,7 +17,9 @@
 #include <tenon/transformer.h>
 
 #include "base/str.h"
+#include "models/activations.h"
 #include "models/bert_embeddings.h"
+#include "models/conv1d.h"
 #include "models/file_modules.h"
 #include "models/file_parts.h"
 #include "models/lenet5_1998.h"
@@ -80,8 +82,8 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
 FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ projection = 768 }");
   const std::optional<FileDraw> init = keys.draw("init");
-  const FileProjection module(at.x.size(-1), out, keys.truth("bias", true),
-                              init ? init->make : nullptr, at.generator);
+  const Conv1D module(at.x.size(-1), out, keys.truth("bias", true), init ? init->make : nullptr,
+                      at.generator);
   draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
   return layer_of(module, ByPlace::Each);
 }
@@ -314,6 +316,16 @@ FileLayer flatten_layer(LayerKeys& keys, const FileArrival&) {
 FileLayer activation_layer(LayerKeys& keys, const FileArrival&) {
   (void)keys.own();
   return layer_of(nn::activation(keys.kind()), ByPlace::Each);
+}
+
+// The activation that the file names at its top.
+FileLayer own_activation_layer(LayerKeys& keys, const FileArrival& at) {
+  (void)keys.own();
+  if (at.activation.empty())
+    keys.refuse(
+        "the layer \"activation\" applies the activation of the file, and the file has none: write "
+        "activation = \"relu\" above 'layers'");
+  return layer_of(named_activation(at.activation), ByPlace::Each);
 }
 
 // Functions that no module of nn/ is.
@@ -653,7 +665,7 @@ FileLayer transformer_decoder_layer(LayerKeys& keys, const FileArrival& at) {
                   const nn::DecoderCache cache{
                       {pass.state[first], pass.state[first + 1]},
                       {pass.memory[looked_up], pass.memory[looked_up + 1]}};
-                  const nn::DecodedPlace made = module(x, cache, pass.place, hidden);
+                  const nn::DecodedPosition made = module(x, cache, pass.place, hidden);
                   pass.state[first] = made.cache.self.keys;
                   pass.state[first + 1] = made.cache.self.values;
                   return made.output;
@@ -850,6 +862,7 @@ constexpr FileKind kKinds[] = {
     {"reshape", reshape_layer, true},
     {"transpose", transpose_layer, true},
     {"scale", scale_layer},
+    {"activation", own_activation_layer},
     {"relu", activation_layer},
     {"relu6", activation_layer},
     {"tanh", activation_layer},

@@ -69,6 +69,7 @@ struct FileArrival {
   Generator* generator = nullptr;
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  ///< of tokens that arrive
+  std::string activation{};     ///< of the file; "": it has none
   const FilePass* pass = nullptr;
   std::size_t state = 0, memory = 0;  ///< where the layer's tensors stand in a pass
   /// A parameter that stands earlier in the network, by its path; throws ValueError.

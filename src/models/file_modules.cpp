@@ -12,25 +12,6 @@
 
 namespace tenon::models {
 
-FileProjection::FileProjection(std::int64_t in, std::int64_t out, bool bias,
-                               const std::function<Tensor(const Shape&, Generator*)>& init,
-                               Generator* generator) {
-  const double limit = 1 / std::sqrt(static_cast<double>(in));
-  weight_ = parameter("weight", init ? init({in, out}, generator)
-                                     : nn::init::uniform({in, out}, -limit, limit, generator));
-  if (bias) bias_ = parameter("bias", zeros({out}));
-}
-
-Tensor FileProjection::forward(const Tensor& x) const {
-  const Tensor y = matmul(x, weight_);
-  return bias_.defined() ? y + bias_ : y;
-}
-
-std::string FileProjection::describe() const {
-  return cat("Conv1D(", weight_.size(0), ", ", weight_.size(1),
-             bias_.defined() ? ")" : ", bias=false)");
-}
-
 Tensor FileTiedEmbedding::forward(const Tensor& x) const { return embedding(x, weight_); }
 
 std::string FileTiedEmbedding::describe() const {

@@ -24,19 +24,6 @@ class FileFunction : public nn::Module {
   std::function<Tensor(const Tensor&)> function_;
 };
 
-/// x · weight + bias, with the weight [in, out] as Hugging Face's Conv1D keeps it; drawn as
-/// Linear's unless `init` says otherwise, and the bias 0.
-class FileProjection : public nn::Module {
- public:
-  FileProjection(std::int64_t in, std::int64_t out, bool bias,
-                 const std::function<Tensor(const Shape&, Generator*)>& init, Generator* generator);
-  Tensor forward(const Tensor& x) const override;
-  std::string describe() const override;
-
- private:
-  Tensor weight_, bias_;
-};
-
 /// Rows of another module's weight [tokens, features] (tied).
 class FileTiedEmbedding : public nn::Module {
  public:

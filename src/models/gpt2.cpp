@@ -3,13 +3,14 @@
 // Radford et al., "Language models are unsupervised multitask learners", 2019. Parameter names and
 // shapes are those of Hugging Face's GPT2LMHeadModel, whose linear layers store weights as [in,
 // out]; the head shares the token embedding. Layer norm comes before each block (pre-norm).
-#include <algorithm>
 #include <cmath>
 
 #include <tenon/error.h>
 
 #include "base/index.h"
 #include "base/str.h"
+#include "models/activations.h"
+#include "models/conv1d.h"
 #include "models/entry.h"
 
 namespace tenon::models {
@@ -17,35 +18,25 @@ namespace {
 
 using nn::Module;
 
-constexpr char kTanhGelu[] = "gelu_tanh";
-constexpr double kEps = 1e-5, kMostDropout = 0.99;
+constexpr double kMostDropout = 0.99;
 
 struct GptSizes {
-  std::int64_t layers = 12, heads = 12, width = 768, context = 1024;
-  std::int64_t hidden = 0;  // of a feed-forward part; 0: 4 * width
-  std::string activation = kTanhGelu;
-  double eps = kEps;
-  double dropout = 0, attention_dropout = 0, embedding_dropout = 0;
-  std::int64_t inner() const { return hidden > 0 ? hidden : 4 * width; }
+  std::int64_t layers = 0, heads = 0, width = 0, context = 0;
+  std::int64_t hidden = 0;  // of a feed-forward part
+  std::string activation{};
+  double eps = 0, dropout = 0, attention_dropout = 0, embedding_dropout = 0;
 };
 
-constexpr std::int64_t kVocabulary = 50257;
 constexpr double kDeviation = 0.02;
 
-// x · weight + bias, with the weight as Hugging Face's Conv1D keeps it.
-class Projection : public Module {
- public:
-  Projection(std::int64_t in, std::int64_t out, double deviation, Generator* g)
-      : weight_(parameter("weight", nn::init::normal({in, out}, 0, deviation, g))),
-        bias_(parameter("bias", zeros({out}))) {}
-  Tensor forward(const Tensor& x) const override { return matmul(x, weight_) + bias_; }
-  std::string describe() const override {
-    return cat("Conv1D(", weight_.size(0), ", ", weight_.size(1), ")");
-  }
-
- private:
-  Tensor weight_, bias_;
-};
+// Weights begin with this deviation, biases at 0.
+Conv1D projection(std::int64_t in, std::int64_t out, double deviation, Generator* g) {
+  return {in, out, true,
+          [deviation](const Shape& shape, Generator* generator) {
+            return nn::init::normal(shape, 0, deviation, generator);
+          },
+          g};
+}
 
 // In training only, and where there is any: a network without dropout draws nothing.
 Tensor dropped(const Tensor& x, double p, const Module& module, Generator* g) {
@@ -59,8 +50,8 @@ class Attention : public Module {
         dropout_(s.dropout),
         of_scores_(s.attention_dropout),
         generator_(g),
-        c_attn_(child("c_attn", Projection(s.width, 3 * s.width, kDeviation, g))),
-        c_proj_(child("c_proj", Projection(s.width, s.width, residual, g))) {}
+        c_attn_(child("c_attn", projection(s.width, 3 * s.width, kDeviation, g))),
+        c_proj_(child("c_proj", projection(s.width, s.width, residual, g))) {}
 
   Tensor forward(const Tensor& x) const override {
     const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
@@ -98,7 +89,7 @@ class Attention : public Module {
   std::int64_t heads_;
   double dropout_, of_scores_;
   Generator* generator_;
-  Projection c_attn_, c_proj_;
+  Conv1D c_attn_, c_proj_;
 };
 
 class FeedForward : public Module {
@@ -107,8 +98,8 @@ class FeedForward : public Module {
       : activation_(s.activation),
         dropout_(s.dropout),
         generator_(g),
-        c_fc_(child("c_fc", Projection(s.width, s.inner(), kDeviation, g))),
-        c_proj_(child("c_proj", Projection(s.inner(), s.width, residual, g))) {}
+        c_fc_(child("c_fc", projection(s.width, s.hidden, kDeviation, g))),
+        c_proj_(child("c_proj", projection(s.hidden, s.width, residual, g))) {}
   Tensor forward(const Tensor& x) const override {
     return dropped(c_proj_(activated(activation_, c_fc_(x))), dropout_, *this, generator_);
   }
@@ -118,7 +109,7 @@ class FeedForward : public Module {
   std::string activation_;
   double dropout_;
   Generator* generator_;
-  Projection c_fc_, c_proj_;
+  Conv1D c_fc_, c_proj_;
 };
 
 class Block : public Module {
@@ -228,138 +219,34 @@ class Gpt2 : public Decoder {
   nn::Linear lm_head_;
 };
 
-GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes sizes) {
-  const NameValues given(name, text,
-                         {"layers", "heads", "width", "context", "hidden", "activation", "eps",
-                          "dropout", "attention_dropout", "embedding_dropout"});
-  given.transformer(sizes);
-  given.number("dropout", 0, kMostDropout, sizes.dropout);
-  sizes.attention_dropout = sizes.embedding_dropout = sizes.dropout;
-  given.number("attention_dropout", 0, kMostDropout, sizes.attention_dropout);
-  given.number("embedding_dropout", 0, kMostDropout, sizes.embedding_dropout);
-  return sizes;
-}
-
-std::int64_t gpt2_parameters(const GptSizes& s, std::int64_t vocabulary) {
-  // Attention, the feed-forward part and two normalisations.
-  const std::int64_t w = s.width, h = s.inner(),
-                     block = 4 * w * w + 4 * w + 2 * w * h + h + w + 4 * w;
-  return (vocabulary + s.context) * w + s.layers * block + 2 * w;
-}
-
-// 6e-4 for the smallest published size (Brown et al., 2020). Networks of a smaller hidden size bear
-// a higher rate.
-double learning_rate(const GptSizes& s) {
-  return std::min(6e-4 * 768 / static_cast<double>(s.width), 2e-3);
-}
-
-struct Preset {
-  const char *name, *about;
-  std::int64_t layers = 12, heads = 12, width = 768;
-  GptSizes sizes() const {
-    GptSizes out;
-    out.layers = layers;
-    out.heads = heads;
-    out.width = width;
-    return out;
-  }
-};
-constexpr Preset kPresets[] = {
-    {"gpt2", "GPT-2, 124 million parameters; gpt2:layers=4,heads=4,width=128,context=64"},
-    {"gpt2_medium", "GPT-2, 355 million parameters", 24, 16, 1024},
-    {"gpt2_large", "GPT-2, 774 million parameters", 36, 20, 1280},
-    {"gpt2_xl", "GPT-2, 1.5 billion parameters", 48, 25, 1600}};
-
-template <int preset>
-nn::AnyModule build(const std::string& sizes, const Options& o) {
-  const Preset& p = kPresets[preset];
-  return Gpt2(gpt2_sizes(p.name, sizes, p.sizes()), o.classes, o.generator);
-}
-
-template <int preset>
-Info sized(const Info& standard, const std::string& text) {
-  const Preset& p = kPresets[preset];
-  const GptSizes sizes = gpt2_sizes(p.name, text, p.sizes());
-  Info out = standard;
-  out.name = cat(p.name, ":", text);
-  out.input = {sizes.context};
-  out.recipe.lr = learning_rate(sizes);
-  out.parameters = gpt2_parameters(sizes, kVocabulary);
-  return out;
-}
-
-template <int preset>
-std::string gpt2_toml(const std::string& sizes, const Options&) {
-  const Preset& p = kPresets[preset];
-  const GptSizes s = gpt2_sizes(p.name, sizes, p.sizes());
-  const auto drop = [](double share) {
-    return share > 0 ? cat("\n      { dropout = ", share, " },") : std::string();
-  };
-  const std::string norm =
-      cat("{ layer_norm = \"width\"", s.eps == kEps ? "" : cat(", eps = ", s.eps), ", name = \"");
-  const std::string inner = s.hidden > 0 ? cat(s.hidden) : "\"4 * width\"";
-  return cat("variables = { layers = ", s.layers, ", heads = ", s.heads, ", width = ", s.width,
-             ", context = ", s.context, " }\n") +
-         R"toml(layers = [
-  { sequence = [
-    { embedding = "width", init = { normal = 0.02 }, name = "wte" },
-    { positions = "context", init = { normal = 0.02 }, name = "wpe" },)toml" +
-         drop(s.embedding_dropout) + R"toml(
-    { sequence = [ { repeat = "layers", layers = [ { block = "block" } ] } ], name = "h" },
-    )toml" +
-         norm + R"toml(ln_f" },
-  ], name = "transformer" },
-  { linear = "classes", bias = false, tie = "transformer.wte.weight", name = "lm_head" },
-]
-
-[blocks.block]
-layers = [
-  { residual = [
-    )toml" +
-         norm + R"toml(ln_1" },
-    { sequence = [
-      { projection = "3 * width", init = { normal = 0.02 }, name = "c_attn" },
-      { packed_attention = "heads", causal = true)toml" +
-         (s.attention_dropout > 0 ? cat(", dropout = ", s.attention_dropout) : "") + R"toml( },
-      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },)toml" +
-         drop(s.dropout) + R"toml(
-    ], name = "attn" } ] },
-  { residual = [
-    )toml" +
-         norm + R"toml(ln_2" },
-    { sequence = [
-      { projection = )toml" +
-         inner + R"toml(, init = { normal = 0.02 }, name = "c_fc" },
-      )toml" +
-         activation_toml(s.activation) + R"toml(,
-      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },)toml" +
-         drop(s.dropout) + R"toml(
-    ], name = "mlp" } ] },
-]
-)toml";
-}
-
-template <int preset>
-Entry entry() {
-  const Preset& p = kPresets[preset];
-  Recipe recipe{.epochs = 2,
-                .batch = 12,
-                .optimizer = "adamw",
-                .lr = learning_rate(p.sizes()),
-                .momentum = 0,
-                .weight_decay = 0.1,
-                .warmup = 0.1};
-  recipe.clip_norm = 1;
-  recipe.beta2 = 0.95;
-  Info info{
-      p.name, p.about, {p.sizes().context}, kVocabulary, gpt2_parameters(p.sizes(), kVocabulary),
-      recipe};
-  info.tokens = true;
-  return {info, build<preset>, sized<preset>, false, false, gpt2_toml<preset>};
+GptSizes gpt2_sizes(const NetworkFacts& facts) {
+  GptSizes s;
+  s.layers = whole_variable(facts, "layers");
+  s.heads = whole_variable(facts, "heads");
+  s.width = whole_variable(facts, "width");
+  s.context = whole_variable(facts, "context");
+  s.hidden = whole_variable(facts, "hidden");
+  s.activation = facts.activation;
+  s.eps = facts.variables.value("eps");
+  s.dropout = facts.variables.value("dropout");
+  s.attention_dropout = facts.variables.value("attention_dropout");
+  s.embedding_dropout = facts.variables.value("embedding_dropout");
+  return s;
 }
 
 }  // namespace
 
-std::vector<Entry> gpt2_entries() { return {entry<0>(), entry<1>(), entry<2>(), entry<3>()}; }
+void set_gpt2_sizes(io::TomlValue& keys, const std::string& name, const std::string& text) {
+  SizeWriter sizes(keys, name, text,
+                   {"layers", "heads", "width", "context", "hidden", "activation", "eps", "dropout",
+                    "attention_dropout", "embedding_dropout"});
+  sizes.transformer();
+  for (const char* share : {"dropout", "attention_dropout", "embedding_dropout"})
+    sizes.number(share, 0, kMostDropout);
+}
+
+nn::AnyModule build_gpt2(const NetworkFacts& facts, const Options& o) {
+  return Gpt2(gpt2_sizes(facts), o.classes, o.generator);
+}
 
 }  // namespace tenon::models

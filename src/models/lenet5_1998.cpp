@@ -1,5 +1,6 @@
-// LeNet-5 as published in 1998: trainable subsampling, third-layer maps that are connected to some
-// of the second layer's maps only, and outputs that are distances to bitmaps of the digits.
+// Layers of LeNet-5 as published in 1998: trainable subsampling, third-layer maps that are
+// connected to some of the second layer's maps only, and outputs that are distances to bitmaps of
+// the digits.
 //
 // LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are
 // negative squared distances. The paper computes the curvature for its learning rates with a second
@@ -12,13 +13,11 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "models/entry.h"
 #include "models/lenet5_1998.h"
 
 namespace tenon::models {
 namespace {
 
-constexpr double kBackground = -0.1, kInk = 1.175;
 constexpr std::int64_t kDigits = 10, kWidth = 84;
 
 // Ink is +1, background -1: where the scaled tanh bends most.
@@ -236,56 +235,6 @@ class RadialBasis : public nn::Module {
   Tensor weight_;
 };
 
-class LeNet5 : public nn::Module {
- public:
-  explicit LeNet5(Generator* g)
-      : c1_(child("c1", Convolution(1, 6, g))),
-        s2_(child("s2", Subsampling(6, g))),
-        c3_(child("c3", PartialConvolution(g))),
-        s4_(child("s4", Subsampling(16, g))),
-        c5_(child("c5", Convolution(16, 120, g))),
-        f6_(child("f6", Hidden(120, kWidth, g))),
-        rbf_(child("rbf", RadialBasis())) {}
-  Tensor forward(const Tensor& x) const override {
-    const Tensor framed = pad(x, {2, 2, 2, 2}, kBackground);
-    return rbf_(f6_(flatten(c5_(s4_(c3_(s2_(c1_(framed))))), 1)));
-  }
-  std::string describe() const override { return "LeNet-5"; }
-
- private:
-  Convolution c1_;
-  Subsampling s2_;
-  PartialConvolution c3_;
-  Subsampling s4_;
-  Convolution c5_;
-  Hidden f6_;
-  RadialBasis rbf_;
-};
-
-nn::AnyModule lenet5_1998(const std::string&, const Options& o) {
-  if (o.classes != kDigits)
-    throw ValueError(
-        cat("model 'lenet5_1998': its outputs are drawings of the ten digits; there are ",
-            o.classes, " classes: choose lenet5"));
-  return LeNet5(o.generator);
-}
-
-std::string lenet5_1998_toml(const std::string&, const Options&) {
-  return R"(rubbish_score = -10
-layers = [
-  { pad2d = 2, value = -0.1 },
-  { lenet_convolution = 6, name = "c1" },
-  { lenet_subsampling = true, name = "s2" },
-  { lenet_partial_convolution = true, name = "c3" },
-  { lenet_subsampling = true, name = "s4" },
-  { lenet_convolution = 120, name = "c5" },
-  "flatten",
-  { lenet_hidden = 84, name = "f6" },
-  { lenet_drawings = true, name = "rbf" },
-]
-)";
-}
-
 void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t maps = 0) {
   if (at.x.rank() != 4 || (maps > 0 && at.x.size(1) != maps))
     keys.refuse(cat(keys.kind(), " takes images [N, ", maps > 0 ? cat(maps) : "maps",
@@ -322,33 +271,6 @@ FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
   if (at.x.rank() != 2 || at.x.size(1) != kWidth)
     keys.refuse(cat("lenet_drawings takes [N, ", kWidth, "], not ", shape_text(at.x)));
   return layer_of(RadialBasis());
-}
-
-std::vector<Entry> lenet5_1998_entries() {
-  // Pixels so that the background is -0.1 and ink 1.175. The paper's learning rates by epoch:
-  // 0.0005 twice, 0.0002 and 0.0001 three times, 0.00005 four times, then 0.00001, for each of the
-  // batch's ten samples. They rise in the first epoch, because the initial values shrink signals so
-  // much that the lower layers' curvature says nothing yet.
-  constexpr double kRange = kInk - kBackground;
-  Info info{"lenet5_1998",
-            "LeNet-5 of 1998: trained subsampling, partial connections, RBF outputs",
-            {1, 28, 28},
-            kDigits,
-            60'000,
-            {.epochs = 20,
-             .batch = 10,
-             .optimizer = "levenberg",
-             .lr = 5e-3,
-             .momentum = 0,
-             .weight_decay = 2e-3,
-             .schedule = "multistep",
-             .milestones = "1=0.4,4=0.2,7=0.1,11=0.02",
-             .warmup = 1,
-             .input_mean = -kBackground / kRange,
-             .input_std = 1 / kRange,
-             .eps = 0.02}};
-  info.rubbish_score = -10;
-  return {{info, lenet5_1998, nullptr, false, false, lenet5_1998_toml}};
 }
 
 }  // namespace tenon::models

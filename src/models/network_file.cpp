@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -38,9 +39,9 @@ class FileRefusal : public FormatError {
 
 class NetworkBuilder {
  public:
-  NetworkBuilder(const TomlValue& tree, const NetworkFile& file, const Options& options)
-      : tree_(tree), file_(file), options_(options) {
-    for_file([&] { head_ = head_of_file(tree, file.path); });
+  NetworkBuilder(const TomlValue& tree, const std::string& source, const Options& options)
+      : tree_(tree), source_(source), options_(options) {
+    for_file([&] { head_ = head_of_file(tree, source); });
     Info& info = head_.info;
     if (options.classes > 0) info.classes = options.classes;
     if (info.masked) info.vocabulary = info.classes;
@@ -83,19 +84,19 @@ class NetworkBuilder {
     try {
       work();
     } catch (const FileFault& fault) {
-      refuse_at(file_.path, fault.line, fault.what);
+      refuse_at(source_, fault.line, fault.what);
     } catch (const ShapeError& error) {
-      refuse_at(file_.path, 0, error.what());
+      refuse_at(source_, 0, error.what());
     } catch (const ValueError& error) {
-      refuse_at(file_.path, 0, error.what());
+      refuse_at(source_, 0, error.what());
     }
   }
   [[noreturn]] void refuse(int line, const std::string& layer, std::string what) const {
     for (auto where = trail_.rbegin(); where != trail_.rend(); ++where)
       what += (where == trail_.rbegin() ? " (in " : ", in ") + *where;
     if (!trail_.empty()) what += ")";
-    if (layer.empty()) refuse_at(file_.path, line, what);
-    throw FileRefusal(cat(file_.path, ", line ", line, ", ", layer, ": ", what));
+    if (layer.empty()) refuse_at(source_, line, what);
+    throw FileRefusal(cat(source_, ", line ", line, ", ", layer, ": ", what));
   }
 
   // ---- Modules
@@ -257,9 +258,10 @@ class NetworkBuilder {
   }
 
   void plain(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {
-    FileLayer made = make_file_layer(
-        keys, {x, options_.generator, head_.info.classes, head_.info.vocabulary, &pass_, state_,
-               memory_, [this](const std::string& path) { return parameter(path); }});
+    FileLayer made =
+        make_file_layer(keys, {x, options_.generator, head_.info.classes, head_.info.vocabulary,
+                               head_.activation, &pass_, state_, memory_,
+                               [this](const std::string& path) { return parameter(path); }});
     const std::string name = next_name(given), path = path_of(name);
     for (const nn::NamedTensor& p : made.module.named_parameters())
       count(keys, cat(path, ".", p.name), p.tensor);
@@ -539,7 +541,7 @@ class NetworkBuilder {
   }
 
   const TomlValue& tree_;
-  const NetworkFile& file_;
+  const std::string& source_;  // of the text, for messages
   const Options& options_;
   FileHead head_;
   Variables globals_;
@@ -555,9 +557,9 @@ class NetworkBuilder {
 };
 
 // The facts of a network, which is built without memory.
-Info checked_info(const TomlValue& tree, const NetworkFile& file, const Options& options) {
+Info checked_info(const TomlValue& tree, const std::string& source, const Options& options) {
   const ShapesOnly scope;
-  NetworkBuilder builder(tree, file, options);
+  NetworkBuilder builder(tree, source, options);
   Info info = builder.info();
   info.parameters = builder.build().parameter_count();
   return info;
@@ -569,8 +571,14 @@ bool is_network_file(const std::string& name) { return name.ends_with(".toml"); 
 
 NetworkFile read_network(const std::string& path) { return {path, io::read_file(path, kMostText)}; }
 
-// Nothing is drawn before the whole file is known to be right.
-nn::AnyModule create(const NetworkFile& file, const Options& options) {
+nn::AnyModule network_of(const TomlValue& keys, const std::string& source, Generator* generator) {
+  const Options options{.generator = generator};
+  return NetworkBuilder(keys, source, options).build();
+}
+
+namespace {
+
+void require_file_takes(const NetworkFile& file, const Options& options) {
   if (options.classes < 0)
     throw ValueError(
         cat("model '", file.path, "': ", options.classes, " classes; at least 1 is needed"));
@@ -580,13 +588,36 @@ nn::AnyModule create(const NetworkFile& file, const Options& options) {
   if (!options.head.empty())
     throw ValueError(cat("model '", file.path,
                          "' takes no head of one's own: change the last layers of the file"));
-  const TomlValue tree = io::parse_toml(file.text, file.path);
-  if (!ShapesOnly::is_on()) (void)checked_info(tree, file, options);
-  return NetworkBuilder(tree, file, options).build();
+}
+
+// Nothing is drawn before the whole file is known to be right.
+nn::AnyModule built(const TomlValue& tree, const NetworkFile& file, const Options& options,
+                    bool is_checked) {
+  if (!is_checked && !ShapesOnly::is_on()) (void)checked_info(tree, file.path, options);
+  return NetworkBuilder(tree, file.path, options).build();
+}
+
+}  // namespace
+
+nn::AnyModule create(const NetworkFile& file, const Options& options) {
+  require_file_takes(file, options);
+  return built(io::parse_toml(file.text, file.path), file, options, false);
+}
+
+ParsedNetwork parse_network(NetworkFile file) {
+  TomlValue tree = io::parse_toml(file.text, file.path);
+  Info info = checked_info(tree, file.path, {});
+  return {std::move(file), std::move(tree), std::move(info)};
+}
+
+nn::AnyModule create(const ParsedNetwork& network, const Options& options) {
+  require_file_takes(network.file, options);
+  const bool is_checked = options.classes == 0 || options.classes == network.info.classes;
+  return built(network.tree, network.file, options, is_checked);
 }
 
 Info info(const NetworkFile& file) {
-  return checked_info(io::parse_toml(file.text, file.path), file, {});
+  return checked_info(io::parse_toml(file.text, file.path), file.path, {});
 }
 
 }  // namespace tenon::models

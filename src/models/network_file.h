@@ -1,4 +1,4 @@
-// Network files: from a parsed TOML text to a module.
+// Network files: from a TOML text to a module.
 //
 // The builder goes through the layers in the order of the file and runs each one on a tensor
 // without memory. So the next layer knows its input shape, and an error can state its line and the
@@ -9,13 +9,28 @@
 
 #include <tenon/models.h>
 
-#include "io/toml.h"
+#include "io/text/toml.h"
+#include "models/expression.h"
 
 namespace tenon::models {
 
-/// A recipe as the lines of a table [recipe], without those at their defaults; and back, with
-/// FileFault for an unknown key.
-std::string recipe_toml(const Recipe& recipe);
-Recipe recipe_of(const io::TomlValue& table);
+/// A network file after it was read. `info` is that of the file's own number of classes.
+struct ParsedNetwork {
+  NetworkFile file;
+  io::TomlValue tree;
+  Info info;
+};
+/// Throws FormatError for a text that describes no network.
+ParsedNetwork parse_network(NetworkFile file);
+/// As create() of the file, without reading it again.
+nn::AnyModule create(const ParsedNetwork& network, const Options& options);
+
+/// A network whose keys are known to be right, built in one pass: values are drawn on the way.
+/// Throws FormatError naming `source` for others, then with random numbers drawn already.
+nn::AnyModule network_of(const io::TomlValue& keys, const std::string& source,
+                         Generator* generator);
+
+/// A recipe from a table [recipe]. Throws FileFault for an unknown key.
+Recipe recipe_of(const io::TomlValue& table, const Variables& variables);
 
 }  // namespace tenon::models

@@ -19,10 +19,9 @@ namespace tenon::models {
 namespace {
 
 struct TransformerSizes {
-  std::int64_t layers = 6, heads = 8, width = 512, hidden = 2048;
+  std::int64_t layers = 0, heads = 0, width = 0, hidden = 0;
 };
 
-constexpr std::int64_t kWords = 37'000, kPlaces = 64;
 constexpr double kDropout = 0.1;
 // What fills a sequence up: data::kPad, a room that this one does not see.
 constexpr std::int64_t kPad = 0;
@@ -107,96 +106,18 @@ class TransformerModel : public Translator {
   nn::TransformerDecoder decoder_;
 };
 
-TransformerSizes transformer_sizes(const std::string& text) {
-  TransformerSizes s;
-  bool hidden = false;
-  for (const auto& [key, value] :
-       named_sizes("transformer", text, {"layers", "heads", "width", "hidden"})) {
-    (key == "layers"  ? s.layers
-     : key == "heads" ? s.heads
-     : key == "width" ? s.width
-                      : s.hidden) = value;
-    hidden = hidden || key == "hidden";
-  }
-  if (!hidden) s.hidden = 4 * s.width;
-  require_heads("transformer", text, s.width, s.heads);
-  return s;
-}
-
-nn::AnyModule transformer(const std::string& sizes, const Options& o) {
-  return TransformerModel(transformer_sizes(sizes), o.classes, o.generator);
-}
-
-// Of attention, 4 w² + 4 w; of the feed-forward part, 2 w h + w + h; of a norm, 2 w.
-std::int64_t transformer_parameters(const TransformerSizes& s, std::int64_t vocabulary) {
-  const std::int64_t w = s.width, attention = 4 * w * w + 4 * w,
-                     feed = 2 * w * s.hidden + w + s.hidden;
-  return s.layers * (3 * attention + 2 * feed + 5 * 2 * w) + vocabulary * w;
-}
-
-// The highest rate of the paper's schedule is (4000 width)^-1/2, for batches of 25,000 tokens.
-// Those of 128 short pairs have a tenth of that: their gradients are noisier, and training with the
-// paper's rate left the minimum again. A rate 2.3 times lower (the root of 5.4) does not.
-double highest_rate(const TransformerSizes& s) {
-  constexpr double kSteps = 4000 * 5.4;
-  return 1 / std::sqrt(kSteps * static_cast<double>(s.width));
-}
-
-Info sized_transformer(const Info& standard, const std::string& text) {
-  const TransformerSizes sizes = transformer_sizes(text);
-  Info out = standard;
-  out.name = cat("transformer:", text);
-  out.parameters = transformer_parameters(sizes, standard.classes);
-  out.recipe.lr = highest_rate(sizes);
-  return out;
-}
-
-std::string transformer_toml(const std::string& sizes, const Options&) {
-  const TransformerSizes s = transformer_sizes(sizes);
-  return cat("variables = { layers = ", s.layers, ", heads = ", s.heads, ", width = ", s.width,
-             ", hidden = ", s.hidden, " }\n") +
-         R"toml(encoder = [                          # what it gives is "memory", where the source is filled up "padding"
-  { embedding = "width", name = "embedding" }, { scale = "sqrt(width)" }, "sinusoid_positions", { dropout = 0.1 },
-  { sequence = [ { sequence = [ { repeat = "layers", layers = [
-    { transformer_encoder_layer = "heads", hidden = "hidden", padding = "padding" },
-  ] } ], name = "layers" } ], name = "encoder" },
-]
-layers = [                           # they see what is written so far
-  { embedding = "width", tie = "embedding.weight" }, { scale = "sqrt(width)" }, "sinusoid_positions", { dropout = 0.1 },
-  { sequence = [ { sequence = [ { repeat = "layers", layers = [
-    { transformer_decoder_layer = "heads", hidden = "hidden", padding = "padding" },
-  ] } ], name = "layers" } ], name = "decoder" },
-  { linear = "classes", bias = false, tie = "embedding.weight" },
-]
-init = [
-  { parameters = "*", values = "xavier_uniform" },
-  { parameters = "embedding.weight", values = { normal = "1 / sqrt(width)" } },
-]
-)toml";
-}
-
 }  // namespace
 
-std::vector<Entry> transformer_entries() {
-  Info info{
-      "transformer",
-      "the base Transformer, for translation; transformer:layers=2,heads=4,width=64,hidden=256",
-      {2, kPlaces},
-      kWords,
-      transformer_parameters({}, kWords),
-      {.epochs = 10,
-       .batch = 128,
-       .optimizer = "adam",
-       .lr = highest_rate({}),
-       .momentum = 0,
-       .schedule = "inverse_sqrt",
-       .warmup = 2,
-       .data = "numbers",
-       .label_smoothing = 0.1,
-       .beta2 = 0.98,
-       .eps = 1e-9}};
-  info.tokens = info.pairs = true;
-  return {{info, transformer, sized_transformer, false, false, transformer_toml}};
+void set_transformer_sizes(io::TomlValue& keys, const std::string& name, const std::string& text) {
+  SizeWriter sizes(keys, name, text, {"layers", "heads", "width", "hidden"});
+  for (const char* key : {"layers", "heads", "width", "hidden"}) sizes.whole(key);
+  sizes.require_heads();
+}
+
+nn::AnyModule build_transformer(const NetworkFacts& facts, const Options& o) {
+  return TransformerModel({whole_variable(facts, "layers"), whole_variable(facts, "heads"),
+                           whole_variable(facts, "width"), whole_variable(facts, "hidden")},
+                          o.classes, o.generator);
 }
 
 }  // namespace tenon::models

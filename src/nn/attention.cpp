@@ -1,4 +1,5 @@
-// Multi-head attention as a layer on scaled_dot_product_attention, and positional encodings.
+// Multi-head attention as a layer on scaled_dot_product_attention, with a key-value cache for
+// decoding; positional encodings (sinusoid, rotary); RMSNorm.
 #include <cmath>
 #include <initializer_list>
 #include <optional>
@@ -23,8 +24,8 @@ void require_defined(std::initializer_list<std::pair<const char*, Tensor>> given
                            " has no value: it was never assigned"));
 }
 
-// A whole number that is there already, in the host's memory.
-std::optional<std::int64_t> number_at_hand(const Tensor& x) {
+// The value of an integer tensor, if it is already in host memory.
+std::optional<std::int64_t> known_number(const Tensor& x) {
   const Node& node = *x.node();
   if (node.op == Op::Constant) return node.attrs.as<ConstantAttrs>().value.whole();
   if (!node.realised() || node.op == Op::Variable || node.device.kind != Device::Kind::Cpu ||
@@ -38,14 +39,14 @@ void check_place(const Tensor& place, std::int64_t places) {
   require_defined({{"place", place}});
   if (place.dtype() != DType::Int64 && place.dtype() != DType::Int32)
     throw DTypeError(
-        cat(where("attention"), ": the place is ", place.dtype(), ", must be int64 or int32"));
+        cat(where("attention"), ": the position is ", place.dtype(), ", must be int64 or int32"));
   if (place.numel() != 1)
     throw ShapeError(
-        cat(where("attention"), ": the place is ", place.shape(), ", must be one number"));
-  const std::optional<std::int64_t> number = number_at_hand(place);
+        cat(where("attention"), ": the position is ", place.shape(), ", must be one number"));
+  const std::optional<std::int64_t> number = known_number(place);
   if (number && (*number < 0 || *number >= places))
-    throw ValueError(cat(where("attention"), ": the place ", *number, " is outside a cache of ",
-                         places, " places, which count from 0"));
+    throw ValueError(cat(where("attention"), ": the position ", *number, " is outside a cache of ",
+                         places, " positions, counted from 0"));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
         cat("MultiheadAttention: ", heads, " heads do not divide into ", kv_heads_, " groups"));
   if (!(options.dropout >= 0 && options.dropout <= 1))
     throw ValueError(
-        cat("MultiheadAttention: dropout is ", options.dropout, ", must lie in [0, 1]"));
+        cat("MultiheadAttention: dropout is ", options.dropout, ", must be in [0, 1]"));
   const std::int64_t kdim = options.kdim == 0 ? width : options.kdim,
                      vdim = options.vdim == 0 ? width : options.vdim;
   const std::int64_t of_keys = kv_heads_ * size_of_head();
@@ -96,8 +97,8 @@ std::string MultiheadAttention::describe() const {
   return text + ")";
 }
 
-// Part 0 makes queries, 1 keys, 2 values: the parts [first, end) of one x, by one product where
-// their weights lie together, so that their gradients are one product each too.
+// Computes parts [first, end) from x; part 0: queries, 1: keys, 2: values. If the weights of the
+// parts are one tensor, one product computes all of them, so each gradient is one product, too.
 std::vector<Tensor> MultiheadAttention::project(int first, int end, const Tensor& x) const {
   const std::int64_t of_keys = kv_heads_ * size_of_head();
   const auto begin_of = [&](int part) { return part == 0 ? 0 : width_ + (part - 1) * of_keys; };
@@ -123,13 +124,14 @@ std::vector<Tensor> MultiheadAttention::project(int first, int end, const Tensor
   return parts;
 }
 
-// [L, N, heads · size] to [N, heads, L, size].
+// Reshapes [L, N, heads · size] to [N, heads, L, size].
 Tensor MultiheadAttention::by_heads(const Tensor& x, std::int64_t heads) const {
   const Tensor parts = reshape(x, {x.size(0), x.size(1), heads, size_of_head()});
   return permute(parts, options_.batch_first ? Ints{0, 2, 1, 3} : Ints{1, 2, 0, 3});
 }
 
-// What is added to the scores [N, heads, L, S], or bool of what is seen; undefined where all is.
+// The mask for scores [N, heads, L, S]: floating (added to the scores) or bool (true: visible).
+// Undefined if every key is visible.
 Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& scores,
                                           DType dtype) const {
   const std::int64_t batch = scores[0], queries = scores[2], keys = scores[3];
@@ -164,7 +166,7 @@ Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& s
   return padding.defined() ? added(mask) + added(padding) : added(mask);
 }
 
-// Places that options add behind all others are seen by every query.
+// Keys that options append (add_bias_kv, add_zero_attn) are visible to every query.
 MultiheadAttention::Seen MultiheadAttention::seen_by(const Tensor& queries,
                                                      const KeyValueCache& cache,
                                                      const AttentionMask& m) const {
@@ -194,7 +196,7 @@ MultiheadAttention::Seen MultiheadAttention::seen_by(const Tensor& queries,
   return {{concat(all_keys, 2), concat(all_values, 2)}, wide, false};
 }
 
-// [N, heads, L, size] of all heads side by side, through the last product.
+// Concatenates the heads of [N, heads, L, size] and applies the output projection.
 Tensor MultiheadAttention::joined(const Tensor& y) const {
   const std::int64_t batch = y.size(0), length = y.size(2);
   return (*out_proj_)(options_.batch_first
@@ -234,11 +236,11 @@ WeightedResult MultiheadAttention::weigh(const Tensor& queries, const KeyValueCa
 
 namespace {
 
-// Queries, keys, values and masks with an axis for a batch of one, where they have none.
+// Queries, keys, values and masks; unbatched ones get a batch axis of size 1.
 struct Batched {
   Tensor query, key, value;
   AttentionMask mask;
-  int axis = -1;  // of the batch that was added
+  int axis = -1;  // position of the added batch axis; -1: none
 };
 
 Batched batched(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -290,7 +292,7 @@ Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cac
   return attend(queries, cache, mask);
 }
 
-// Keys and values for queries of a batch: [batch, kv_heads, places, size of a head] both.
+// Checks the cache: keys and values are [batch, kv_heads, positions, head size].
 void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t batch) const {
   require_defined({{"keys of the cache", cache.keys}, {"values of the cache", cache.values}});
   const std::int64_t places = cache.keys.rank() == 4 ? cache.keys.size(2) : 0;
@@ -299,7 +301,7 @@ void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t ba
     if (part.shape() != wanted)
       throw ShapeError(cat(where("attention"), ": ", describe(),
                            " takes a cache of keys and values [", batch, ", ", kv_heads_,
-                           ", places, ", size_of_head(), "] for a batch of ", batch, ", not ",
+                           ", positions, ", size_of_head(), "] for a batch of ", batch, ", not ",
                            cache.keys.shape(), " and ", cache.values.shape()));
     const DType dtype = out_proj_->weight().dtype();
     if (part.dtype() != dtype)
@@ -313,8 +315,8 @@ CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& c
   const int along = options_.batch_first ? 1 : 0;
   require_defined({{"input", x}});
   if (x.rank() != 3 || x.size(along) != 1)
-    throw ShapeError(
-        cat(where("attention"), ": ", describe(), " decodes one place at a time, not ", x.shape()));
+    throw ShapeError(cat(where("attention"), ": ", describe(),
+                         " decodes one position at a time, not ", x.shape()));
   check_cache(cache, x.size(1 - along));
   check_place(place, cache.keys.size(2));
   const Tensor number = reshape(place, {}), places = arange(0, cache.keys.size(2));
@@ -323,8 +325,8 @@ CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& c
   const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
                            tenon::where(here, made.values, cache.values)};
   const Tensor y = attend(project(0, 1, x)[0], next, {.mask = unsqueeze(behind, 0)});
-  if (number_at_hand(place)) return {y, next};
-  return {tenon::where(lt(number, 0), NAN, y), next};  // a place that sees none is no place
+  if (known_number(place)) return {y, next};
+  return {tenon::where(lt(number, 0), NAN, y), next};  // NaN if the position is outside the cache
 }
 
 KeyValueCache MultiheadAttention::keys_of(const Tensor& key, const Tensor& value) const {
@@ -341,7 +343,7 @@ KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t p
 
 Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) {
   if (length < 1 || width < 1)
-    throw ValueError(cat("sinusoid_positions: [", length, ", ", width, "] must be 1 at least"));
+    throw ValueError(cat("sinusoid_positions: [", length, ", ", width, "] must be at least 1"));
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(length * width));
   for (std::int64_t place = 0; place < length; ++place)
@@ -362,7 +364,7 @@ Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& option
   const std::int64_t length = x.size(-2), half = x.size(-1) / 2;
   if (places.defined() && places.shape() != Shape{length})
     throw ShapeError(
-        cat(where("rotary"), ": the places are ", places.shape(), ", must be [", length, "]"));
+        cat(where("rotary"), ": the positions are ", places.shape(), ", must be [", length, "]"));
   const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   const Tensor at = cast(places.defined() ? places : arange(0, length), wide);
   const Tensor rates =

@@ -45,7 +45,7 @@ Options conv_options(const char* layer, const LayerOptions& o) {
   return out;
 }
 
-// [out, in / groups, kernel…], transposed [in, out / groups, kernel…].
+// The weight's shape: [out, in / groups, kernel…]; transposed: [in, out / groups, kernel…].
 Shape filter_shape(const char* layer, std::int64_t in, std::int64_t out, std::int64_t groups,
                    const Ints& kernel, bool transposed) {
   const auto check = [&](std::int64_t value, const char* what) {
@@ -63,7 +63,8 @@ Shape filter_shape(const char* layer, std::int64_t in, std::int64_t out, std::in
   return shape;
 }
 
-// PyTorch's: ±1 / sqrt(fan-in), which it takes from the second axis for transposed ones too.
+// PyTorch's initialization: uniform in ±1 / sqrt(fan-in). The fan-in is computed from the second
+// axis, even for transposed convolutions.
 Tensor filter(const Shape& shape, Generator* generator) {
   return init::kaiming_uniform(shape, std::sqrt(5.0), init::FanMode::In, generator);
 }

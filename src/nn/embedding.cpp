@@ -7,12 +7,13 @@
 namespace tenon::nn {
 namespace {
 
-// Drawn, with zeros at the padding; or what is given, as from_pretrained(t, freeze=False) of
-// PyTorch has it.
+// A random table with zeros in the padding row; or the given weight, like PyTorch's
+// from_pretrained(t, freeze=False).
 Tensor initial_table(const char* layer, const Shape& shape, const EmbeddingOptions& o) {
   for (const std::int64_t size : shape)
     if (size < 1)
-      throw ValueError(cat(layer, ": the table is ", shape, ", must have a row and a column"));
+      throw ValueError(
+          cat(layer, ": the table is ", shape, ", must have at least one row and one column"));
   if (o.padding_index && (*o.padding_index < -shape[0] || *o.padding_index >= shape[0]))
     throw ValueError(
         cat(layer, ": the padding index ", *o.padding_index, " is outside ", shape[0], " rows"));

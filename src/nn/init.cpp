@@ -18,7 +18,7 @@ double fan(const Shape& shape, FanMode mode) {
 // The bound of a uniform distribution with this standard deviation.
 double bound(double stddev) { return std::sqrt(3.0) * stddev; }
 
-// A weight without inputs (an empty layer) has nothing to scale: any finite number will do.
+// An empty weight has no elements to scale, so any finite number is right.
 double safe_sqrt_ratio(double numerator, double denominator) {
   return denominator > 0 ? std::sqrt(numerator / denominator) : 0.0;
 }
@@ -105,7 +105,7 @@ Tensor by_name(const std::string& name, const Shape& shape, Generator* generator
     names.emplace_back(known);
   }
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("init: '", name, "' is no initialiser",
+  throw ValueError(cat("init: '", name, "' is not an initializer",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 

@@ -1,4 +1,5 @@
-// Layers with parameters, pooling, and modules that only hold options.
+// Linear, Conv2d, 2-D pooling, Flatten, Dropout and activation modules. Initial parameters are
+// PyTorch's defaults: uniform in ±1 / sqrt(fan-in).
 #include <cmath>
 
 #include <tenon/error.h>
@@ -138,7 +139,7 @@ std::string Flatten::describe() const {
 }
 
 Dropout::Dropout(double p, Generator* generator) : p_(p), generator_(generator) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(cat("Dropout: p is ", p, ", must lie in [0, 1]"));
+  if (!(p >= 0 && p <= 1)) throw ValueError(cat("Dropout: p is ", p, ", must be in [0, 1]"));
 }
 std::string Dropout::describe() const { return cat("Dropout(p=", p_, ")"); }
 
@@ -172,7 +173,7 @@ AnyModule activation(const std::string& name) {
     names.emplace_back(known);
   }
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat("'", name, "' is no activation",
+  throw ValueError(cat("'", name, "' is not an activation",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"),
                        " (relu, tanh, sigmoid, gelu, silu, leaky_relu, elu, ...)"));
 }

@@ -11,7 +11,7 @@
 namespace tenon::nn {
 namespace {
 
-// PyTorch's default ignore_index, which data sets use for padding too.
+// PyTorch's default ignore_index. Datasets use it for padding, too.
 constexpr std::int64_t kUsuallyIgnored = -100;
 
 Tensor number(double value) { return scalar(value, DType::Float64); }
@@ -28,7 +28,7 @@ Tensor CrossEntropyLoss::counts(const Tensor& target) const {
   if (is_floating(target.dtype()) || (!weight.defined() && !ignore_index)) return {};
   const Tensor left_out = ignore_index ? eq(target, *ignore_index) : Tensor();
   if (!weight.defined()) return cast(logical_not(left_out), DType::Float32);
-  // The loss itself refuses what is neither a class nor left out.
+  // The loss itself refuses a target that is neither a class nor ignored.
   const Tensor known = logical_and(ge(target, 0), lt(target, weight.size(0)));
   const Tensor classes = where(known, target, 0);
   const Ints shape(target.shape().begin(), target.shape().end());
@@ -69,7 +69,7 @@ LossTerms Loss::terms(const Tensor& output, const Tensor& target) const {
   if (const Tensor left = kept(target); left.defined() && left.shape() == losses.shape())
     losses = where(left, losses, 0);
   if (!is_floating(target.dtype())) return {sum_of(losses), count};
-  // A sample may have several losses, of which its own is the mean.
+  // A sample may have several losses; the sample's loss is their mean.
   const double each = samples(target) / static_cast<double>(losses.numel());
   return {each == 1 ? sum_of(losses) : sum_of(losses) * each, count};
 }

@@ -26,10 +26,10 @@ namespace tenon::nn {
 namespace {
 
 thread_local CallObserver* t_observer = nullptr;
-thread_local int t_depth = 0;   // calls within each other
-constexpr int kDeepest = 1000;  // fit a stack of 8 MiB with room for what they call
+thread_local int t_depth = 0;   // nesting depth of calls
+constexpr int kDeepest = 1000;  // fits a stack of 8 MiB with room for the called functions
 
-// Of the module being called.
+// The path of the module being called.
 std::string& path_of_thread() {
   static const PerThread<std::string> path;
   return path.get();
@@ -39,7 +39,7 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : prefix + "." + name;
 }
 
-// "Residual" of "(anonymous namespace)::Residual": the last name outside of angle brackets.
+// The last name outside angle brackets: "Residual" for "(anonymous namespace)::Residual".
 std::string type_name(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
@@ -55,16 +55,17 @@ std::string type_name(const std::type_info& type) {
   return std::string(name.substr(start));
 }
 
-// Does not ask the module to describe itself: its constructor is still at work.
+// Does not call describe(), because the module's constructor is still running.
 void check_name(const std::string& name) {
   if (name.empty() || name.find('.') != std::string::npos)
-    throw ValueError(cat("module: '", name,
-                         "' cannot name a part of a module: it must not be empty or hold a dot"));
+    throw ValueError(
+        cat("module: '", name,
+            "' cannot name a part of a module: a name must not be empty or contain a dot"));
 }
 
 }  // namespace
 
-// Visits the states of a module and of all below, parents first, each state once.
+// Visits the states of a module and its descendants, parents first, each state once.
 template <class F>
 void Walk::states(const ModuleBase& root, F&& visit) {
   std::unordered_set<const void*> seen;
@@ -86,8 +87,8 @@ thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
 ModuleBase::Call::Call(const ModuleBase& module)
     : module_(module), path_length_(path_of_thread().size()), outer_(t_call) {
   if (t_depth >= kDeepest)
-    throw ValueError(cat("module: ", kDeepest, " calls within each other, of ", module.describe(),
-                         " at last: does its forward() call itself?"));
+    throw ValueError(cat("module: ", kDeepest, " nested calls, the last one of ", module.describe(),
+                         ": does its forward() call itself?"));
   const ModuleState& state = *module.state_;
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
@@ -132,7 +133,7 @@ Tensor Module::operator()(const Tensor& x) const {
 }
 
 CallObserver::CallObserver(Callback f) : function_(std::move(f)), previous_(t_observer) {
-  if (!function_) throw ValueError("CallObserver: it was given an empty function");
+  if (!function_) throw ValueError("CallObserver: the function is empty");
   t_observer = this;
 }
 CallObserver::~CallObserver() { t_observer = previous_; }
@@ -147,7 +148,7 @@ Tensor ModuleBase::parameter(const std::string& name, const Tensor& init) {
 Tensor ModuleBase::tie(const std::string& name, const Tensor& parameter) {
   check_name(name);
   if (!parameter.defined() || !is_variable(parameter))
-    throw ValueError(cat("module: '", name, "' can be tied to a parameter only"));
+    throw ValueError(cat("module: '", name, "' can only be tied to a parameter"));
   add_entry(name, parameter, false);
   return parameter;
 }
@@ -173,7 +174,7 @@ void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
   for (const Tensor& made : t_call->updates_)
     if (made.node()->input(0) == buffer.node())
       throw ValueError(cat(where("update"), ": ", label_text(buffer.node()->label),
-                           " is renewed twice in one call"));
+                           " is updated twice in one call"));
   t_call->updates_.push_back(assign(buffer, value));
 }
 
@@ -183,9 +184,9 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
     throw ValueError(cat("module: there are two children named '", name, "'"));
   Walk::states(module, [&](const ModuleState& below, const std::string&) {
     if (&below == state_.get())
-      throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
+      throw ValueError(cat("module: '", name, "' would make a module its own descendant"));
   });
-  // Lists are not called themselves: their modules bear the list's name before their own.
+  // A list is not called itself, so the list's name precedes the names of its modules.
   const auto name_it = [](auto&& self, const AnyModule& called, const std::string& by) -> void {
     called.state_->name = by;
     if (called.as<ModuleList>() == nullptr) return;
@@ -210,15 +211,15 @@ AnyModule::AnyModule(const ModuleBase* module, CallOf call)
 
 AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call)
     : module_(std::move(module)), call_(call) {
-  if (module_ == nullptr) throw ValueError("AnyModule: it was given a null pointer, no module");
+  if (module_ == nullptr) throw ValueError("AnyModule: the pointer is null");
   state_ = module_->state_;
 }
 
 Tensor AnyModule::forward(const Tensor& x) const {
   if (call_ == nullptr)
     throw NotSupported(cat(where("module"), ": ", describe(),
-                           " does not take one tensor and return one: call it as what it is, "
-                           "through as<>()"));
+                           " does not take one tensor and return one: call it with its own type, "
+                           "through as<Type>()"));
   return call_(*module_, x);
 }
 
@@ -304,7 +305,7 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
   });
   if (found != 0 || path.empty()) return;
   const std::string near = nearest(path, names.data(), static_cast<int>(names.size()));
-  throw ValueError(cat(frozen ? "freeze" : "unfreeze", ": no parameter lies at '", path, "'",
+  throw ValueError(cat(frozen ? "freeze" : "unfreeze", ": there is no parameter at '", path, "'",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 

@@ -1,5 +1,5 @@
-// Normalisation layers. BatchNorm updates its running statistics in forward(); all else are
-// functions.
+// Normalization layers. BatchNorm updates its running statistics in forward(); the other layers
+// have no state besides parameters.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/nn.h>
@@ -28,7 +28,7 @@ BatchNorm::BatchNorm(const char* kind, int min_rank, int max_rank, std::int64_t 
       options_(options) {
   check_sizes(channels, kind, "the number of channels");
   if (options.momentum && !(*options.momentum >= 0 && *options.momentum <= 1))
-    throw ValueError(cat(kind, ": momentum is ", *options.momentum, ", must lie in [0, 1]"));
+    throw ValueError(cat(kind, ": momentum is ", *options.momentum, ", must be in [0, 1]"));
   const Shape shape{channels};
   if (options.affine) {
     weight_ = parameter("weight", ones(shape));
@@ -52,11 +52,11 @@ Tensor BatchNorm::forward(const Tensor& x) const {
   const std::int64_t count = x.numel() / channels_;
   if (is_training() && count == 1)
     throw ValueError(cat(kind_, ": the input ", x.shape(),
-                         " has one value a channel, of which no variance can be had: train with "
+                         " has one value per channel, so there is no variance: train with "
                          "larger batches, or call eval()"));
   Moments batch = batch_moments(x);
   if (running_mean_.defined()) renew(batch, count);
-  // Those of nothing are NaN, which the gradient of the weight, a sum of nothing, must not be.
+  // Moments of an empty batch are NaN, but the weight's gradient, an empty sum, must be 0.
   if (count == 0) batch = {zeros_like(batch.mean), ones_like(batch.var)};
   return batch_norm(x, batch.mean, batch.var, weight_, bias_, options_.eps);
 }
@@ -64,7 +64,7 @@ Tensor BatchNorm::forward(const Tensor& x) const {
 void BatchNorm::renew(const Moments& batch, std::int64_t count) const {
   const Tensor batches = num_batches_tracked_ + 1;
   update(num_batches_tracked_, batches);
-  // A batch of nothing has no moments to keep: it is counted and no more, as in PyTorch.
+  // An empty batch changes no running statistics; it is only counted, as in PyTorch.
   if (count == 0) return;
   const Tensor share = options_.momentum ? scalar(*options_.momentum, running_mean_.dtype())
                                          : reciprocal(cast(batches, running_mean_.dtype()));

@@ -1,4 +1,4 @@
-// 1-D and 3-D pooling layers: their options for the functions, and as text.
+// 1-D and 3-D pooling layers: options for the functions, and their description as text.
 #include <array>
 
 #include <tenon/error.h>
@@ -39,7 +39,7 @@ Options window_options(const char* layer, Sizes kernel, const PoolOptionsOf<Size
   return out;
 }
 
-// "stride=3", "stride=(3, 2, 1)".
+// Text such as "stride=3" or "stride=(3, 2, 1)".
 std::string sizes_text(const char* name, const Ints& sizes) {
   std::string list;
   for (const std::int64_t size : sizes) list += cat(list.empty() ? "" : ", ", size);
@@ -58,7 +58,7 @@ std::string describe_window(const char* layer, const Options& o) {
   return out + ")";
 }
 
-// "LPPool1d(2, kernel_size=3)".
+// Text such as "LPPool1d(2, kernel_size=3)".
 template <class Options>
 std::string describe_power(const char* layer, double p, const Options& o) {
   const std::string text = describe_window(layer, o);

@@ -49,19 +49,19 @@ LstmState lstm_step(const Tensor& gates, const Tensor& c) {
   return {sigmoid(g[3]) * tanh(cell), cell};
 }
 
-// A bias that both products share may be added once.
+// Both biases are added to the same sum, so they are added to each other first.
 Tensor sum_of_biases(const Tensor& a, const Tensor& b) { return b.defined() ? a + b : a; }
 
 }  // namespace
 
-// One step of a layer, as scan() takes it.
+// One step of a layer, in the form that scan() calls.
 struct RecurrentStep {
   using Kind = RecurrentBase::Kind;
   Kind kind;
   bool with_relu;
   const RecurrentBase::Weights& weights;
 
-  // Of all steps, before the loop.
+  // The input products of all steps, computed before the loop.
   Tensor input_product(const Tensor& x) const {
     return linear(
         x, weights.ih,
@@ -76,7 +76,8 @@ struct RecurrentStep {
     return {weights.hr.defined() ? linear(hidden, weights.hr) : hidden, cell};
   }
 
-  // Row: the input's product and, where sequences end early, whether this step lies within.
+  // `row`: the input product; if sequences differ in length, also whether the step is before the
+  // end.
   ScanResult operator()(const std::vector<Tensor>& states, const std::vector<Tensor>& row) const {
     std::vector<Tensor> after = next(states, row[0]);
     if (row.size() == 1) return {after, {after[0]}};
@@ -99,12 +100,12 @@ RecurrentBase::RecurrentBase(Kind kind, std::int64_t in, std::int64_t hidden,
   check_size(name, "the size of the hidden state", hidden);
   check_size(name, "num_layers", options.num_layers);
   if (!(options.dropout >= 0 && options.dropout <= 1))
-    throw ValueError(cat(name, ": dropout is ", options.dropout, ", must lie in [0, 1]"));
+    throw ValueError(cat(name, ": dropout is ", options.dropout, ", must be in [0, 1]"));
   if (options.proj_size < 0 || options.proj_size >= hidden ||
       (options.proj_size > 0 && kind != Kind::Lstm))
     throw ValueError(cat(name, ": proj_size is ", options.proj_size,
-                         kind == Kind::Lstm ? cat(", must lie below the hidden size ", hidden)
-                                            : std::string(": only LSTM projects its state")));
+                         kind == Kind::Lstm ? cat(", must be below the hidden size ", hidden)
+                                            : std::string(": only LSTM has a projection")));
   (void)is_relu(name, options.nonlinearity);
   const std::int64_t rows = kGates[static_cast<std::size_t>(kind)] * hidden;
   const double limit = 1 / std::sqrt(static_cast<double>(hidden));
@@ -140,7 +141,7 @@ std::string RecurrentBase::describe() const {
 
 namespace {
 
-// The lengths, which are refused when they run unless they lie in [0, steps].
+// The lengths; at run time a length outside [0, steps] is an error.
 Tensor checked_lengths(const Tensor& lengths, std::int64_t steps) {
   const Called called("lengths");
   const Tensor whole = cast(lengths, DType::Int64);
@@ -173,8 +174,7 @@ std::vector<Tensor> RecurrentBase::initial_states(const std::vector<Tensor>& giv
     if (state.shape() != shape)
       throw ShapeError(cat(where("recurrent"), ": ", describe(), " takes an initial ",
                            k == 0 ? "hidden" : "cell", " state ", shape,
-                           batched ? "" : " without the axis of the batch", ", not ",
-                           given[k].shape()));
+                           batched ? "" : " without a batch axis", ", not ", given[k].shape()));
     out.push_back(cast(state, dtype));
   }
   return out;
@@ -208,10 +208,10 @@ RecurrentBase::Stacked RecurrentBase::run(const Tensor& input, std::vector<Tenso
                            ", must be [", batch, "], one for each sequence"));
     if (is_floating(lengths.dtype()) || lengths.dtype() == DType::Bool)
       throw DTypeError(
-          cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be whole numbers"));
+          cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be integers"));
     within =
         unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), checked_lengths(lengths, x.size(0))), 2);
-    x = tenon::where(within, x, 0);  // what lies behind an end may be anything
+    x = tenon::where(within, x, 0);  // elements after a sequence's end may have any value
   }
   std::vector<std::vector<Tensor>> last(initial.size());
   for (std::int64_t layer = 0; layer < options_.num_layers; ++layer) {
@@ -268,15 +268,15 @@ CellWeights cell_weights(const char* cell, std::int64_t gates, std::int64_t in, 
   return out;
 }
 
-// The state before a step; zeros where none is given.
+// The state before a step; zeros if none is given.
 Tensor state_before(const char* cell, const Tensor& x, const Tensor& state, const Tensor& of_x,
                     const Tensor& weight_hh) {
   Shape shape = x.shape();
   shape[shape.rank() - 1] = weight_hh.size(1);
   if (!state.defined()) return zeros(shape, of_x.dtype());
   if (state.shape() != shape)
-    throw ShapeError(cat(where("recurrent"), ": ", cell, " takes a state ", shape,
-                         " beside an input ", x.shape(), ", not ", state.shape()));
+    throw ShapeError(cat(where("recurrent"), ": ", cell, " takes a state ", shape, " for an input ",
+                         x.shape(), ", not ", state.shape()));
   return state;
 }
 

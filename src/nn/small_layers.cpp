@@ -1,4 +1,5 @@
-// Instance norm, channel dropout, activations with arguments, cross-entropy loss.
+// Small layers: instance norm, channel dropout, activations with arguments, and the cross-entropy
+// loss as a layer.
 #include <tenon/error.h>
 #include <tenon/layers.h>
 
@@ -12,7 +13,7 @@ InstanceNorm::InstanceNorm(const char* kind, int rank, std::int64_t channels,
   if (channels < 1)
     throw ValueError(cat(kind, ": the number of channels is ", channels, ", must be at least 1"));
   if (!(options.momentum >= 0 && options.momentum <= 1))
-    throw ValueError(cat(kind, ": momentum is ", options.momentum, ", must lie in [0, 1]"));
+    throw ValueError(cat(kind, ": momentum is ", options.momentum, ", must be in [0, 1]"));
   const Shape shape{channels};
   if (options.affine) {
     weight_ = parameter("weight", ones(shape));
@@ -41,8 +42,8 @@ Tensor InstanceNorm::normalised(const Tensor& x) const {
   return instance_norm(x, weight_, bias_, options_.eps);
 }
 
-// With the means over samples of their means and unbiased variances. PyTorch counts no batches
-// here, but has a place for the count.
+// Updates the running statistics with the means, over samples, of means and unbiased variances. As
+// in PyTorch, num_batches_tracked exists but is not counted.
 void InstanceNorm::renew(const Tensor& x) const {
   if (x.numel() == 0) return;
   Ints places;
@@ -68,7 +69,7 @@ std::string InstanceNorm::describe() const {
 
 ChannelDropout::ChannelDropout(const char* kind, int rank, double p, Generator* generator)
     : kind_(kind), rank_(rank), p_(p), generator_(generator) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(cat(kind, ": p is ", p, ", must lie in [0, 1]"));
+  if (!(p >= 0 && p <= 1)) throw ValueError(cat(kind, ": p is ", p, ", must be in [0, 1]"));
 }
 
 Tensor ChannelDropout::forward(const Tensor& x) const {

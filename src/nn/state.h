@@ -19,14 +19,14 @@ struct ModuleState {
     bool buffer = false;
     bool frozen = false;
   };
-  std::string name;  // under which its parent knows it; "" for a root
+  std::string name;  // name in the parent; "": root
   bool training = true;
-  std::optional<Precision> precision;  // of the products built in forward()
+  std::optional<Precision> precision;  // precision of products built in forward()
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, AnyModule>> children;
   std::unordered_set<std::string> entry_names, child_names;
-  std::unordered_set<const Node*> labelled;  // tensors of all children so far: a tied one keeps the
-                                             // label of its first path
+  // tensors of all children so far: a tied one keeps the label of its first path
+  std::unordered_set<const Node*> labelled;
 };
 
 }  // namespace tenon::nn

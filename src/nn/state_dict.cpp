@@ -12,7 +12,7 @@
 namespace tenon::nn {
 namespace {
 
-// "'a', 'b', 'c' and 4 more"
+// Text such as "'a', 'b', 'c' and 4 more".
 std::string list(const std::vector<std::string>& items) {
   constexpr std::size_t kShown = 5;
   std::string out;
@@ -51,7 +51,7 @@ Differences compare(const StateDict& own, const StateDict& given) {
   return d;
 }
 
-// What is given for tied tensors, under the names that state_dict() uses.
+// Renames tied tensors to the names that state_dict() uses.
 StateDict by_first_names(const ModuleBase& module, StateDict given) {
   std::unordered_map<const Node*, std::string> first;
   Walk::names(module, [&](const std::string& path, const auto& entry) {
@@ -59,7 +59,7 @@ StateDict by_first_names(const ModuleBase& module, StateDict given) {
     if (is_first) return;
     if (auto other = given.extract(path); !other.empty()) {
       other.key() = it->second;
-      given.insert(std::move(other));  // nothing where the first name is given too
+      given.insert(std::move(other));  // no effect if the first name is present, too
     }
   });
   return given;

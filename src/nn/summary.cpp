@@ -23,14 +23,15 @@ std::int64_t multiply_adds(const Node& node) {
     return node.shape.numel() * a[a.rank() - 1];
   }
   if (node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad) {
-    // Each element of a result, or of what a transposed convolution takes, meets a filter once.
+    // Each element of the result (of the input, for a transposed convolution) meets each filter
+    // once.
     const Shape& w = node.input(1)->shape;
     const Shape& met = node.op == Op::Conv2d ? node.shape : node.input(0)->shape;
     return met.numel() * w[1] * w[2] * w[3];
   }
   if (node.op == Op::Attention) {
-    // Scores and weighted sums, [N, length, heads, size] each: of causal attention all, as it is
-    // counted elsewhere.
+    // Scores and weighted sums over [N, length, heads, size]. Causal attention counts in full,
+    // which is the usual convention.
     const Shape &query = node.input(0)->shape, &value = node.input(2)->shape;
     const std::int64_t scores = query[0] * query[2] * query[1] * value[1];
     return scores * (query[3] + value[3]);
@@ -41,10 +42,10 @@ std::int64_t multiply_adds(const Node& node) {
 void add(std::int64_t& sum, std::int64_t products, std::int64_t times = 1) {
   std::int64_t all = 0;
   if (__builtin_mul_overflow(products, times, &all) || __builtin_add_overflow(sum, all, &sum))
-    throw ValueError("summary: more multiply-adds than 64 bits count: give a smaller batch");
+    throw ValueError("summary: the number of multiply-adds exceeds 64 bits: use a smaller batch");
 }
 
-// By label; those of a loop's body as often as it runs.
+// Counts products by label. Products in a loop's body count once for each step.
 void count_products(std::span<const Tensor> roots, std::int64_t times,
                     std::map<std::string, std::int64_t>& by_label) {
   for (const Node* node : topological_order(roots)) {
@@ -57,7 +58,7 @@ void count_products(std::span<const Tensor> roots, std::int64_t times,
   }
 }
 
-// A summary must not disturb what comes after it: modes and random state are put back.
+// Restores modules' modes and the random state, so that a summary has no side effects.
 class Undisturbed {
  public:
   explicit Undisturbed(const ModuleBase& module)
@@ -108,8 +109,8 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
   Undisturbed guard(*this);
   ModuleSummary out;
   std::vector<bool> leaf;
-  std::unordered_set<const Node*> counted;  // a module called twice, and tied weights, count once
-  std::vector<Tensor> roots;                // what the last call, that of the root, returns
+  std::unordered_set<const Node*> counted;  // repeated modules and tied weights count once
+  std::vector<Tensor> roots;                // results of the last call, the root's
   CallObserver watch([&](const std::string& path, const ModuleBase& module,
                          std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     const std::int64_t own = Walk::own_parameters(module, counted);
@@ -129,7 +130,7 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
     ModuleSummary::Row& row = out.rows[k];
     if (const auto it = by_label.find(row.path); it != by_label.end()) {
       row.multiply_adds = it->second;
-      by_label.erase(it);  // of several calls the first row shows the sum
+      by_label.erase(it);  // the first row of a module has the sum over its calls
     }
     if (!leaf[k] && row.parameters == 0 && row.multiply_adds == 0) continue;
     for (const Shape& shape : row.outputs)

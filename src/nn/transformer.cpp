@@ -1,4 +1,6 @@
-// Transformer layers and stacks (Vaswani et al., 2017), with PyTorch's order of parts.
+// Transformer layers and stacks (Vaswani et al., 2017), with PyTorch's order of parts. A layer's
+// run() applies the parts. forward() of whole sequences and forward() of one position with a cache
+// pass it the attention to use.
 #include <tenon/error.h>
 #include <tenon/transformer.h>
 
@@ -99,7 +101,7 @@ Tensor TransformerDecoderLayer::feed_forward(const Tensor& x) const {
   return drop(linear2_(drop(activation_.forward(linear1_(x)))));
 }
 
-// The parts in their order, with whatever each kind of attention takes its keys from.
+// Applies the parts of a layer in order. `self` and `cross` compute the two kinds of attention.
 template <class Self, class Cross>
 Tensor TransformerDecoderLayer::run(const Tensor& tgt, Self&& self, Cross&& cross) const {
   const auto drop = [&](const Tensor& t) {
@@ -123,10 +125,10 @@ Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
       [&](const Tensor& x) { return multihead_attn_(x, memory, memory, memory_mask); });
 }
 
-DecodedPlace TransformerDecoderLayer::forward(const Tensor& x, const DecoderCache& cache,
-                                              const Tensor& place,
-                                              const AttentionMask& memory_mask) const {
-  DecodedPlace out{{}, cache};
+DecodedPosition TransformerDecoderLayer::forward(const Tensor& x, const DecoderCache& cache,
+                                                 const Tensor& place,
+                                                 const AttentionMask& memory_mask) const {
+  DecodedPosition out{{}, cache};
   out.output = run(
       x,
       [&](const Tensor& at) {
@@ -184,11 +186,11 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                                                         const Tensor& place,
                                                         const AttentionMask& memory_mask) const {
   if (static_cast<std::int64_t>(caches.size()) != layers_.size())
-    throw ValueError(cat("TransformerDecoder: there are ", caches.size(), " caches for ",
-                         layers_.size(), " layers: begin with start()"));
+    throw ValueError(cat("TransformerDecoder: ", caches.size(), " caches were given for ",
+                         layers_.size(), " layers: get the caches from start()"));
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
-    DecodedPlace made = (*layers_[k].as<TransformerDecoderLayer>())(
+    DecodedPosition made = (*layers_[k].as<TransformerDecoderLayer>())(
         out.output, caches[static_cast<std::size_t>(k)], place, memory_mask);
     out.output = made.output;
     out.caches.push_back(made.cache);

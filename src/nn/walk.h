@@ -21,13 +21,13 @@ struct Walk {
   static void names(const ModuleBase& root, const Visitor& visit);
   template <class F>
   static void states(const ModuleBase& root, F&& visit);
-  /// Training modes of all modules, and back: for what must run in another mode for a moment. Going
-  /// back needs no memory, as destructors do it.
+  /// Saves and restores the training modes of all modules, for code that runs in another mode for a
+  /// moment. Restoring allocates nothing, because destructors call it.
   using Modes = std::vector<std::pair<std::shared_ptr<ModuleState>, bool>>;
   static Modes modes(const ModuleBase& root);
   static void set_modes(const Modes& modes) noexcept;
   static bool has_children(const ModuleBase& module);
-  /// Numbers in its own parameters, but for those in `counted`, to which they are added.
+  /// Number of elements of the module's own parameters that are not in `counted`; adds them to it.
   static std::int64_t own_parameters(const ModuleBase& module,
                                      std::unordered_set<const Node*>& counted);
 };

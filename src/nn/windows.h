@@ -11,7 +11,7 @@
 
 namespace tenon::nn {
 
-/// One of a window's settings, in each of its axes.
+/// One setting of a window (kernel size, stride, …) for each axis, with its smallest value.
 struct WindowSetting {
   const char* name;
   Ints sizes;

@@ -243,10 +243,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const Tensor q = with_rank(query, rank);
   Tensor k = with_rank(key, rank), v = with_rank(value, rank);
   if (options.enable_gqa) {
-    if (rank < 3) refuse(query, key, value, "groups of heads need an axis of heads");
+    if (rank < 3) refuse(query, key, value, "grouped heads need an axis of heads");
     const std::int64_t heads = q.size(-3), of_key = k.size(-3), of_value = v.size(-3);
     if (of_key < 1 || of_value < 1 || heads % of_key != 0 || heads % of_value != 0)
-      refuse(query, key, value, "the query's heads are no multiple of the key's and the value's");
+      refuse(query, key, value,
+             "the query's number of heads is not a multiple of the key's and value's");
     if (of_key != of_value) {
       k = repeat_heads(k, heads / of_key);
       v = repeat_heads(v, heads / of_value);
@@ -306,10 +307,11 @@ void check_operands(const Node& node, int mask_at) {
           "operands are [batch, length, heads, size]");
   require(node, q[0] == k[0] && q[0] == v[0] && k[1] == v[1] && k[2] == v[2] && q[3] == k[3],
           "query, key and value do not fit");
-  require(node, k[2] > 0 && q[2] % k[2] == 0, "the query's heads are no multiple of the key's");
+  require(node, k[2] > 0 && q[2] % k[2] == 0,
+          "the query's number of heads is not a multiple of the key's");
   if (inputs < node.input_count)
     require(node, node.input(inputs)->shape == Shape{3},
-            "what drops weights is int64[3] (seed, counter, how many of 2^24)");
+            "the dropout input must be int64[3] (seed, counter, threshold of 2^24)");
   if (inputs == mask_at) return;
   require(node, node.input(mask_at)->shape == Shape({q[0], q[2], q[1], k[1]}),
           "the mask is not [batch, heads, length of the query, length of the key]");

@@ -103,7 +103,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Cla
   require_class_axis(kName, log_probabilities);
   require_class_indices(kName, log_probabilities, target);
   if (o.label_smoothing != 0)
-    throw ValueError(cat(where(kName), ": smooths no labels; cross_entropy does"));
+    throw ValueError(cat(where(kName), ": has no label smoothing: use cross_entropy"));
   const Tensor logp = classes_last(log_probabilities);
   return reduced(picked(kName, logp, target, class_weights(kName, o.weight, logp), o), o.reduction);
 }
@@ -123,7 +123,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Bin
   require_equal_shapes("binary_cross_entropy", input, target);
   if (o.pos_weight.defined())
     throw ValueError(cat(where("binary_cross_entropy"),
-                         ": has no pos_weight; binary_cross_entropy_with_logits does"));
+                         ": has no pos_weight: use binary_cross_entropy_with_logits"));
   return reduced_loss(times(of_probability(to_floating(input), target), o.weight), o.reduction);
 }
 

@@ -25,7 +25,7 @@ bool sums(CollectiveKind kind) {
 }
 
 // Whether every member has a device of its own; if not, all must share one.
-bool stand_apart(const char* name, std::span<const Device> devices) {
+bool on_separate_devices(const char* name, std::span<const Device> devices) {
   std::size_t equal = 0;
   for (std::size_t k = 0; k < devices.size(); ++k)
     equal += std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(k),
@@ -39,7 +39,8 @@ bool stand_apart(const char* name, std::span<const Device> devices) {
 }
 
 std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> parts) {
-  if (parts.empty()) throw ValueError(cat(where(name), ": a group has one member or more"));
+  if (parts.empty())
+    throw ValueError(cat(where(name), ": there are no parts; a group needs at least one member"));
   std::vector<Device> devices;
   devices.reserve(parts.size());
   for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -80,7 +81,7 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
     throw ValueError(cat(where(name), ": Reduction::None combines nothing: use Sum or Mean"));
   if (reduction == Reduction::Mean && !is_floating(parts[0].dtype()))
     throw DTypeError(cat(where(name), ": a mean of ", parts[0].dtype(), ": cast it to floating"));
-  const bool apart = stand_apart(name, devices);
+  const bool apart = on_separate_devices(name, devices);
   std::vector<Tensor> given;
   for (std::size_t k = 0; k < parts.size(); ++k) given.push_back(placed_on(parts[k], devices[k]));
   const Tensor node = build(Op::Collective, given, CollectiveAttrs{kind});
@@ -108,9 +109,9 @@ std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members) 
   const Device home = devices_of_parts("broadcast", {&x, 1})[0];
   const Tensor given = placed_on(x, home);
   if (std::find(members.begin(), members.end(), home) == members.end())
-    throw DeviceError(cat(where("broadcast"), ": the tensor lives on ", home.str(),
-                          ", which is no member of the group"));
-  const bool apart = stand_apart("broadcast", members);
+    throw DeviceError(cat(where("broadcast"), ": the tensor is on ", home.str(),
+                          ", which is not a member of the group"));
+  const bool apart = on_separate_devices("broadcast", members);
   const bool one_backend = std::all_of(members.begin(), members.end(), [&](Device device) {
     return device.kind == home.kind && device.index < kMaskBits;
   });

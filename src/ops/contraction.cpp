@@ -69,7 +69,7 @@ Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2
 
 // Whether batch axes and rows can be merged into one axis without a copy, as far as the graph
 // shows.
-bool lies_in_rows(const Tensor& x) {
+bool merges_into_rows(const Tensor& x) {
   const Node& node = *x.node();
   return node.realised() || op_info(node.op).kind != OpKind::View || node.op == Op::Reshape;
 }
@@ -99,7 +99,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (x.size(-1) != y.size(-2))
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
-  if (b.rank() == 2 && a.rank() > 2 && lies_in_rows(x)) return times_one_matrix(x, y);
+  if (b.rank() == 2 && a.rank() > 2 && merges_into_rows(x)) return times_one_matrix(x, y);
   const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
   Tensor out = product(with_matrix(x, batch), with_matrix(y, batch));
   if (b.rank() == 1) out = squeeze(out, -1);
@@ -215,7 +215,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                            std::int64_t more) {
     if (more < 0 || more >= std::max(stride, dilation))
       throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", stride,
-                           " and dilation ", dilation, "; it lies below one of them"));
+                           " and dilation ", dilation, "; it must be below one of them"));
     const std::int64_t reached = (x.size(a) - 1) * stride + dilation * (weight.size(a) - 1) + 1;
     return Axis{stride, padding, dilation, more, reached, reached - 2 * padding + more};
   };
@@ -225,7 +225,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const std::int64_t channels = weight.size(1) * o.groups;
   if (h.size < 1 || w.size < 1)
     throw ShapeError(cat(where(kName), ": input ", x.shape(), " and weight ", weight.shape(),
-                         " with this padding leave nothing"));
+                         " with this padding give an empty output"));
   const bool whole = h.more >= h.stride || w.more >= w.stride;
   const DType dtype = promote(x.dtype(), weight.dtype());
   const ContractionAttrs attrs =
@@ -257,7 +257,7 @@ std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, s
   if (std::max(pad, stride) > kLargestSize ||
       dil > kLargestSize / std::max<std::int64_t>(kernel, 1))
     throw ShapeError(cat(where(node), ": padding ", pad, ", stride ", stride, " or dilation ", dil,
-                         " is too large to count pixels with"));
+                         " is too large: sizes overflow"));
   const std::int64_t span = dil * (kernel - 1) + 1, padded = in + 2 * pad;
   if (kernel < 1) throw ShapeError(cat(where(node), ": the kernel has size 0"));
   if (span > padded)

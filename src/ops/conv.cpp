@@ -99,7 +99,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   require_depth("conv3d", taps, step, margin, apart);
   if (span > padded)
     throw ShapeError(cat(where("conv3d"), ": the kernel covers ", span,
-                         " places of the depth, the padded input has ", padded));
+                         " positions along the depth, the padded input has ", padded));
   if (x.size(1) != weight.size(1) * o.groups)
     throw ShapeError(cat(where("conv3d"), ": input has ", x.size(1), " channels, weight ",
                          weight.shape(), " takes ", weight.size(1) * o.groups));
@@ -138,7 +138,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
                      size = full - 2 * margin + more;
   if (more < 0 || more >= std::max(step, apart) || size < 0)
     throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", step,
-                         " and dilation ", apart, "; it lies below one of them"));
+                         " and dilation ", apart, "; it must be below one of them"));
   // Partial results of 16-bit operands are summed in float32; a float32 bias has this effect.
   const DType dtype = promote(x.dtype(), weight.dtype());
   const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;

@@ -14,7 +14,7 @@ Inferred infer_constant(const Node& node) { return {node.dtype, node.shape}; }
 
 Inferred infer_iota(const Node& node) {
   if (is_bool(node.dtype))
-    throw DTypeError(cat(where(node), ": bool does not count; use an integer or floating type"));
+    throw DTypeError(cat(where(node), ": a range cannot be bool; use an integer or floating type"));
   normalize_axis(static_cast<int>(node.attrs.as<AxisAttrs>().axis), node.shape.rank(),
                  where(node).c_str());
   return {node.dtype, node.shape};
@@ -37,7 +37,7 @@ Tensor full(const Shape& shape, Scalar value, DType dtype) {
   if (is_floating(dtype)) return of_one_value(shape, stored_value(value.real(), dtype), dtype);
   if (!value.is_whole() && std::trunc(value.real()) != value.real())
     throw ValueError(
-        cat(where("full"), ": ", dtype, " cannot hold ", value, "; ask for a floating type"));
+        cat(where("full"), ": ", dtype, " cannot represent ", value, "; use a floating type"));
   return scalar_operand("full", value, shape, dtype);
 }
 
@@ -79,8 +79,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
         cat(where("arange"), ": from ", start, " to ", end, " in steps of ", step, " has no end"));
   const bool whole = start.is_whole() && step.is_whole();
   if (!is_floating(dtype) && !whole)
-    throw DTypeError(cat(where("arange"), ": ", dtype,
-                         " with a fractional start or step; ask for a floating type"));
+    throw DTypeError(
+        cat(where("arange"), ": ", dtype, " with a fractional start or step; use a floating type"));
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   // 16-bit dtypes count in float32, so that the index is exact before it is rounded once. Integers
   // that the dtype cannot hold are computed in int64: uint8 can count down by -1.

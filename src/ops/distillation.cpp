@@ -14,7 +14,7 @@ Tensor distillation_loss(const Tensor& student, const Tensor& teacher, double te
   require_equal_shapes("distillation_loss", student, teacher);
   if (student.rank() != 2)
     throw ShapeError(cat(where("distillation_loss"), ": the logits are ", student.shape(),
-                         ", must be [N, C]: scores for C classes of N examples"));
+                         ", must be [N, C]: scores of N samples for C classes"));
   if (!(temperature > 0))
     throw ValueError(
         cat(where("distillation_loss"), ": the temperature is ", temperature, ", must be above 0"));

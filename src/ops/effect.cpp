@@ -41,7 +41,7 @@ Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
   std::vector<Tensor> inputs{value};
   inputs.insert(inputs.end(), assignments.begin(), assignments.end());
   Tensor out = build(Op::WithUpdates, inputs);
-  const std::uint64_t made = advance_assignment_clock();
+  const std::uint64_t made = advance_clock();
   for (const Tensor& a : assignments) {
     a.node()->unheeded = false;
     a.node()->built_at = made;
@@ -56,8 +56,8 @@ Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignmen
 Inferred infer_with_updates(const Node& node) {
   for (const Node* in : node.in().subspan(1))
     if (in->op != Op::Assign)
-      throw ValueError(cat(where(node), ": a value carries assignments, not the result of ",
-                           op_info(in->op).name, ": make one with assign(variable, value)"));
+      throw ValueError(cat(where(node), ": a value can carry assignments only, not the result of ",
+                           op_info(in->op).name, ": create one with assign(variable, value)"));
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 

@@ -148,16 +148,17 @@ Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts)
 void check_bags(const std::string& at, const Tensor& index, const EmbeddingBagOptions& o) {
   const int rank = o.offsets.defined() ? 1 : 2;
   if (index.rank() != rank)
-    throw ShapeError(cat(
-        at, ": the index is ", index.shape(), ", must be ",
-        rank == 1 ? "a vector, as there are offsets" : "[bags, length], or a vector with offsets"));
+    throw ShapeError(cat(at, ": the index is ", index.shape(), ", must be ",
+                         rank == 1 ? "a vector, because offsets are given"
+                                   : "[bags, length], or a vector with offsets"));
   if (o.offsets.defined() && (o.offsets.rank() != 1 || !is_integral(o.offsets.dtype())))
     throw ShapeError(cat(at, ": the offsets are ", o.offsets.shape(), " of ", o.offsets.dtype(),
                          ", must be a vector of int64 or int32"));
   if (o.include_last_offset && (!o.offsets.defined() || o.offsets.size(0) == 0))
-    throw ValueError(cat(at, ": include_last_offset needs an offset at least"));
+    throw ValueError(cat(at, ": include_last_offset needs at least one offset"));
   if (!o.per_sample_weights.defined()) return;
-  if (o.mode != BagMode::Sum) throw ValueError(cat(at, ": per_sample_weights are for sums alone"));
+  if (o.mode != BagMode::Sum)
+    throw ValueError(cat(at, ": per_sample_weights require BagMode::Sum"));
   if (o.per_sample_weights.shape() != index.shape())
     throw ShapeError(cat(at, ": per_sample_weights are ", o.per_sample_weights.shape(),
                          ", must be ", index.shape(), " as the index"));

@@ -103,7 +103,7 @@ bool holds(DType dtype, Scalar value) {
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype) {
   if (!holds(dtype, value))
     throw ValueError(cat(where(op), ": the number ", value, " does not fit ", dtype,
-                         ": cast the tensor to a wider type first"));
+                         ": cast the tensor to a larger type first"));
   return constant(shape, value, dtype);
 }
 
@@ -137,8 +137,7 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
 std::int64_t size_product(const char* op, std::int64_t a, std::int64_t b) {
   std::int64_t both = 0;
   if (__builtin_mul_overflow(a, b, &both))
-    throw ShapeError(
-        cat(where(op), ": ", a, " times ", b, " elements are more than can be counted"));
+    throw ShapeError(cat(where(op), ": ", a, " times ", b, " elements exceed int64"));
   return both;
 }
 

@@ -43,11 +43,11 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
   const std::string at = where("interpolate");
   if (x.rank() != static_cast<int>(sizes.size()) + 2)
     throw ShapeError(cat(at, ": ", sizes.size(), " sizes for an input of ", x.shape(),
-                         ": [N, C, …] has one for each axis behind the channels"));
+                         ": give one for each axis after [N, C]"));
   if (!is_floating(x.dtype()) && mode == Interpolation::Linear)
     throw DTypeError(cat(at, ": takes floating tensors, not ", x.dtype(), ": cast it first"));
   if (align_corners && mode == Interpolation::Nearest)
-    throw ValueError(cat(at, ": align_corners is of linear interpolation"));
+    throw ValueError(cat(at, ": align_corners requires linear interpolation"));
   // For 16-bit elements, coordinates, weights and intermediate results between two axes are
   // float32.
   const bool upcasts = mode == Interpolation::Linear && item_size(x.dtype()) == 2;

@@ -80,7 +80,7 @@ Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::
   std::vector<Tensor> rows;
   rows.reserve(xs.size());
   for (const Tensor& x : xs) rows.push_back(without_memory(row_of(x.shape()), x.dtype(), home));
-  const std::vector<Tensor> states = stand_ins_for(carry, home);
+  const std::vector<Tensor> states = placeholders_for(carry, home);
   out.random.leaf = without_memory(Shape{2}, DType::Int64, home);
   {
     const RandomTraceGuard guard(&out.random);
@@ -195,8 +195,8 @@ std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true, const B
   std::vector<Tensor> read{predicate};
   read.insert(read.end(), operands.begin(), operands.end());
   const Device home = home_of(read);
-  const std::vector<Tensor> parameters = stand_ins_for(operands, home),
-                            others = stand_ins_for(operands, home);
+  const std::vector<Tensor> parameters = placeholders_for(operands, home),
+                            others = placeholders_for(operands, home);
   std::vector<Tensor> a, b;
   const std::uint32_t of_a = trace(on_true, parameters, &a), of_b = trace(on_false, others, &b);
   check_branches(a, b);

@@ -30,10 +30,10 @@ Tensor& rebind(Tensor& x, const Tensor& value, char symbol) {
   }
   if (value.shape() != x.shape())
     throw ShapeError(cat(where(op.c_str()), ": the result is ", value.shape(),
-                         ", which a tensor of ", x.shape(), " cannot hold: write ", instead));
+                         ", but the tensor is ", x.shape(), ": write ", instead));
   if (is_floating(value.dtype()) != is_floating(x.dtype()))
     throw DTypeError(cat(where(op.c_str()), ": the result is ", value.dtype(),
-                         ", which a tensor of ", x.dtype(), " cannot hold: write ", instead));
+                         ", but the tensor is ", x.dtype(), ": write ", instead));
   return x = value.dtype() == x.dtype() ? value : cast(value, x.dtype());
 }
 

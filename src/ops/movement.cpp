@@ -107,7 +107,7 @@ Tensor pad(const Tensor& x, const Ints& padding, Scalar value) {
     const std::int64_t before = padding[2 * k], after = padding[2 * k + 1], size = x.shape()[a];
     if (std::max(before, after) > kLargestSize || std::min(before, after) < -kLargestSize)
       throw ShapeError(cat(where("pad"), ": padding (", before, ", ", after, ") on axis ", a,
-                           " is too large to count elements with"));
+                           " is too large: sizes overflow"));
     // Negative padding crops.
     const std::int64_t from = std::max<std::int64_t>(-before, 0),
                        to = size - std::max<std::int64_t>(-after, 0);
@@ -162,7 +162,7 @@ Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& 
         scatter(at_least_vector(base), a, at_least_vector(index), at_least_vector(updates)), {});
   for (int d = 0; d < base.rank(); ++d)
     if (index.shape()[d] > updates.shape()[d])
-      throw ShapeError(cat(where("scatter"), ": index ", index.shape(), " reaches outside updates ",
+      throw ShapeError(cat(where("scatter"), ": index ", index.shape(), " is larger than updates ",
                            updates.shape()));
   const Tensor values =
       slice(reachable("scatter", updates, a, index.shape()), a, 0, index.shape()[a]);
@@ -220,7 +220,7 @@ Inferred infer_concat(const Node& node) {
     for (int a = 0; fits && a < shape.rank(); ++a) fits = a == axis || in->shape[a] == shape[a];
     if (!fits)
       throw ShapeError(cat(where(node), ": shapes ", node.input(0)->shape, " and ", in->shape,
-                           " differ beside axis ", axis));
+                           " differ on an axis other than ", axis));
     shape[axis] += in->shape[axis];
   }
   return {node.input(0)->dtype, Shape(shape.begin(), shape.rank())};

@@ -199,7 +199,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   if (x.size(1) == 0) return x;
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
     throw ValueError(cat(where(kName), ": the input ", x.shape(),
-                         " has one value a channel, of which no variance can be had"));
+                         " has one value per channel, so there is no variance"));
   return group_norm(x, x.size(1), weight, bias, eps);
 }
 

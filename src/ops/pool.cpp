@@ -88,10 +88,10 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
     throw ValueError(cat(where(node), ": kernel, stride and dilation start at 1"));
   if (pad < 0 || pad > kernel / 2)
     throw ValueError(cat(where(node), ": padding ", pad, " for a kernel of ", kernel,
-                         "; it lies between 0 and half the kernel"));
+                         "; it must be between 0 and half the kernel"));
   if (std::max(kernel, stride) > kLargestSize || dil > kLargestSize / kernel)
     throw ShapeError(cat(where(node), ": kernel ", kernel, ", stride ", stride, " or dilation ",
-                         dil, " is too large to count pixels with"));
+                         dil, " is too large: sizes overflow"));
   const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
   // With ceil_mode the last window may extend past the end by less than a stride.
   if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))

@@ -85,13 +85,13 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
     if (std::max({kernel[a], stride[a], padding[a]}) > kLargestSize ||
         reached > kLargestSize / stride[a])
       throw ShapeError(cat(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
-                           " or padding ", padding[a], " is too large to count pixels with"));
+                           " or padding ", padding[a], " is too large: sizes overflow"));
     const std::int64_t least =
         (x.size(x.rank() - axes + k) - 1) * stride[a] - 2 * padding[a] + kernel[a];
     sizes.push_back(wanted.empty() ? least : wanted[a]);
     if (sizes[a] <= least - stride[a] || sizes[a] >= least + stride[a] || sizes[a] < 0)
-      throw ValueError(cat(where(op), ": the output has ", sizes[a], " places along axis ", k,
-                           ", must lie between ", least - stride[a], " and ", least + stride[a]));
+      throw ValueError(cat(where(op), ": the output has size ", sizes[a], " on axis ", k,
+                           ", must be between ", least - stride[a], " and ", least + stride[a]));
   }
   return sizes;
 }
@@ -131,7 +131,7 @@ Placed numbered(const char* op, const Tensor& x, int axes) {
   return {cast(x, wide), numbers_of(x, axes, wide)};
 }
 
-// A window that lies completely beyond the plane because of dilation has index 0.
+// A window that is completely outside the plane because of dilation has index 0.
 ValuesAndIndices finished(const Placed& y, const Tensor& x) {
   return {cast(y.values, x.dtype()), maximum(cast(y.places, DType::Int64), 0)};
 }

@@ -16,7 +16,7 @@ Tensor power_pool(const char* op, const Tensor& x, int axes, double p, double wi
                   const Average& average, const Maxima& maxima) {
   require_defined(op, x);
   if (p == 0 || std::isnan(p))
-    throw ValueError(cat(where(op), ": the power is ", p, ", must be another number than 0"));
+    throw ValueError(cat(where(op), ": the power is ", p, ", must not be 0"));
   if (!is_floating(x.dtype()))
     throw DTypeError(cat(where(op), ": the input is ", x.dtype(), ", cast it to a float first"));
   if (x.rank() == axes + 1)

@@ -1,4 +1,5 @@
-// Element by element, one tensor: the primitives. What is built from them is in activations.cpp.
+// Element-wise ops of one tensor that are primitives of the graph: inference, builders, gradients.
+// Functions that are composed of them are in activations.cpp.
 #include <cmath>
 #include <numbers>
 

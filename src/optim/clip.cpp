@@ -3,8 +3,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 
 namespace tenon::optim {
 namespace {
@@ -15,7 +15,7 @@ void require_gradients(const char* name, const std::vector<Tensor>& grads) {
       throw ValueError(cat(name, ": gradient ", k, " has no value: it was never assigned"));
 }
 
-// In which the common norm has the digits of all gradients.
+// The dtype of the common norm: precise enough for all gradients.
 DType dtype_of_norm(const std::vector<Tensor>& grads) {
   for (const Tensor& g : grads)
     if (g.dtype() == DType::Float64) return DType::Float64;

@@ -11,8 +11,8 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
 #include "graph/on_host.h"
@@ -54,7 +54,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
   require_range("optimizer", "lr", lr, kRates);
   require_range("optimizer", "weight_decay", weight_decay, kRates);
-  std::unordered_map<const Node*, std::size_t> known;  // the number of each parameter
+  std::unordered_map<const Node*, std::size_t> known;  // index of each parameter
   for (const ParameterGroup& given : groups) {
     Group group;
     const double rate = given.lr.value_or(lr);
@@ -72,8 +72,8 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
             cat("optimizer: '", p.name, "' is not a floating variable and cannot be trained"));
       const auto [at, is_new] = known.emplace(p.tensor.node(), parameters_.size());
       if (!is_new)
-        throw ValueError(cat("optimizer: '", p.name, "' is given twice (the other time as '",
-                             names_[at->second], "')"));
+        throw ValueError(
+            cat("optimizer: '", p.name, "' is given twice (also as '", names_[at->second], "')"));
       parameters_.push_back(p.tensor);
       names_.push_back(p.name);
       group_of_.push_back(groups_.size());
@@ -81,7 +81,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     groups_.push_back(std::move(group));
   }
   if (parameters_.empty())
-    throw ValueError("optimizer: there are no parameters to train: is everything frozen?");
+    throw ValueError("optimizer: there are no parameters to train: unfreeze some, or pass others");
 }
 
 Optimizer::~Optimizer() = default;
@@ -101,7 +101,7 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
                                        const Tensor& rates) {
   if (rates.defined() && (rates.rank() != 1 || rates.size(0) != std::ssize(groups_)))
     throw ShapeError(cat("optimizer: the rates are ", rates.shape(), ", must be [", groups_.size(),
-                         "], one a group"));
+                         "], one for each group"));
   if (grads.size() != parameters_.size())
     throw ValueError(
         cat("optimizer: ", grads.size(), " gradients for ", parameters_.size(), " parameters"));
@@ -110,7 +110,7 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   };
   Scope scope("optimizer");
   std::vector<Tensor> out;
-  std::vector<Assignment> counts;  // of steps, as the groups have them
+  std::vector<Assignment> counts;  // step counts of the groups
   const Node* prepared = nullptr;
   const auto count = [&](const Tensor& step) {
     if (step.node() == prepared) return;
@@ -145,21 +145,21 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   return out;
 }
 
-// Of the loss, within the limits; undefined for frozen parameters.
+// Clipped gradients of the loss; undefined for frozen parameters.
 std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip& clip) const {
   std::vector<Tensor> learning;
   std::copy_if(parameters_.begin(), parameters_.end(), std::back_inserter(learning),
                [](const Tensor& p) { return !is_frozen(p); });
   if (learning.empty())
-    throw ValueError(cat("step: all of the ", parameters_.size(),
-                         " parameters are frozen: unfreeze() what is to learn"));
+    throw ValueError(
+        cat("step: all ", parameters_.size(), " parameters are frozen: unfreeze() those to train"));
   const auto [gradients, reached] = gradients_of(loss, learning);
   if (!reached)
     throw ValueError(cat("step: the loss does not depend on any of the ", learning.size(),
-                         " parameters that learn, so nothing would: is it made by another network, "
-                         "behind detach(), or of what a compiled function returned, which is "
-                         "values without a graph? Compile the whole step instead: forward pass, "
-                         "grad() and updates()"));
+                         " trainable parameters, so there is nothing to update. It may come from "
+                         "another network, from a value after detach(), or from the result of a "
+                         "compiled function, which has no graph: in the last case compile the "
+                         "whole step (forward pass, grad() and updates())"));
   const std::vector<Tensor> limited = clipped(gradients, clip);
   std::vector<Tensor> out;
   std::size_t next = 0;
@@ -213,13 +213,14 @@ StateDict Optimizer::state_dict() const {
   return out;
 }
 
-// Whether a group with steps of its own begins with this parameter, whose name its count has.
+// Whether parameter k is the first of a group with its own step count. The count is saved under
+// this parameter's name.
 bool Optimizer::begins_own_steps(std::size_t k) const {
   return groups_[group_of_[k]].step.node() != step_.node() &&
          (k == 0 || group_of_[k] != group_of_[k - 1]);
 }
 
-// Entries of groups with steps of their own of which the state has nothing: zeros.
+// Zeros for groups with their own step count that the saved state does not have.
 StateDict Optimizer::beginnings(const StateDict& state) const {
   StateDict out;
   for (std::size_t first = 0; first < names_.size(); ++first) {
@@ -236,8 +237,9 @@ StateDict Optimizer::beginnings(const StateDict& state) const {
   return out;
 }
 
-// What steps can make: counts, moments that are finite, and of squares, which may have overflowed,
-// such as are not below 0. Asked on the host, in one program.
+// Checks that steps could have produced the values: counts are whole, moments are finite, and
+// moments of squares, which may overflow to infinity, are not negative. One program checks all of
+// them.
 void Optimizer::check_values(const StateDict& state) const {
   std::vector<std::string> names;
   std::vector<double> least;
@@ -273,19 +275,19 @@ void Optimizer::load_state_dict(const StateDict& given) {
   for (const auto& [name, tensor] : own) {
     const auto it = state.find(name);
     if (it == state.end())
-      throw ValueError(
-          cat("optimizer: the saved state lacks '", name, "': it belongs to another optimizer"));
+      throw ValueError(cat("optimizer: the saved state lacks '", name,
+                           "': the state belongs to another optimizer"));
     if (!it->second.defined())
       throw ValueError(cat("optimizer: '", name, "' of the saved state has no value"));
     if (it->second.shape() != tensor.shape() || it->second.dtype() != tensor.dtype())
       throw ShapeError(cat("optimizer: '", name, "' is saved as ", it->second.dtype(),
-                           it->second.shape(), " where ", tensor.dtype(), tensor.shape(),
-                           " is wanted: it belongs to another network"));
+                           it->second.shape(), ", expected ", tensor.dtype(), tensor.shape(),
+                           ": the state belongs to another network"));
   }
   for (const auto& [name, tensor] : state)
     if (own.count(name) == 0)
       throw ValueError(
-          cat("optimizer: the saved state has '", name, "', which this optimizer does not know"));
+          cat("optimizer: the saved state has '", name, "', which this optimizer does not have"));
   check_values(state);
   for (const auto& [name, tensor] : own)
     if (name != "lr") set_value(tensor, state.at(name));

@@ -5,15 +5,15 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 
 namespace tenon::optim {
 namespace {
 
-constexpr double kMost = 1e30;  // what float32 still squares to a number
+constexpr double kMost = 1e30;  // upper limit of eps and mu, which stay finite in float32
 
-// A decay of 1 would be a mean that never learns, and its correction would divide by 0.
+// With a decay of 1 the mean would never change, and the bias correction would divide by 0.
 constexpr OptionRange<SgdOptions> kSgdRanges[] = {
     {"momentum", &SgdOptions::momentum, from_to(0, 1)},
     {"dampening", &SgdOptions::dampening, from_to(0, 1)},
@@ -66,7 +66,7 @@ std::vector<Optimizer::Assignment> Sgd::rule(std::size_t k, const Tensor& grad, 
   const Tensor& buffer = (*momentum_)[k];
   Tensor v =
       buffer * options_.momentum + (options_.dampening == 0 ? g : g * (1 - options_.dampening));
-  if (options_.dampening != 0) v = where(first_, g, v);  // the first gradient is taken whole
+  if (options_.dampening != 0) v = where(first_, g, v);  // the first gradient is not dampened
   g = options_.nesterov ? g + v * options_.momentum : v;
   return {{buffer, v}, {p, p - lr * g}};
 }
@@ -202,7 +202,7 @@ std::string Levenberg::describe() const {
 
 namespace {
 
-// An option that the chosen optimizer does not have is refused, lest it be ignored in silence.
+// Refuses an option that the chosen optimizer does not have; ignoring it silently would mislead.
 void refuse(const std::string& optimizer, bool given, const char* option_name) {
   if (given) throw ValueError(cat(optimizer, " has no option '", option_name, "'"));
 }
@@ -289,7 +289,7 @@ std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters
     if (name == known) return make(std::move(parameters), options);
   const std::vector<std::string> known = names();
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
-  throw ValueError(cat("'", name, "' is no optimizer",
+  throw ValueError(cat("'", name, "' is not an optimizer",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"),
                        " (sgd, adam, adamw, rmsprop, levenberg)"));
 }

@@ -9,8 +9,8 @@
 #include <tenon/error.h>
 #include <tenon/optim.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "optim/warmup.h"
 
 namespace tenon::optim {
@@ -65,7 +65,7 @@ class Exponential : public Schedule {
   std::int64_t every_;
 };
 
-// Share of `total` that lies behind, in [0, 1].
+// Completed share of `total`, in [0, 1].
 double progress(std::int64_t step, std::int64_t total) {
   if (total <= 0) return step > 0 ? 1.0 : 0.0;
   return std::clamp(static_cast<double>(step) / static_cast<double>(total), 0.0, 1.0);
@@ -167,7 +167,7 @@ class Plateau : public Schedule {
       : gamma_(gamma), threshold_(threshold), minimum_(minimum), patience_(patience) {}
   double factor(std::int64_t) const override { return factor_; }
   void observe(double figure) override {
-    // As PyTorch's: better means below the best by a share of it, which NaN never is.
+    // As in PyTorch: better means below the best by a share of it. NaN is never better.
     const bool is_first = best_ == std::numeric_limits<double>::infinity() && !std::isnan(figure);
     if (figure < best_ * (1 - threshold_) || is_first) {
       best_ = figure;
@@ -185,7 +185,8 @@ class Plateau : public Schedule {
       check(state.count(key) == 1, cat("plateau: the saved state lacks '", key, "'"));
     factor_ = state.at("factor");
     best_ = state.at("best");
-    if (std::isnan(best_)) best_ = std::numeric_limits<double>::infinity();  // of older versions
+    if (std::isnan(best_))
+      best_ = std::numeric_limits<double>::infinity();  // older versions saved NaN
     bad_ = static_cast<int>(state.at("bad_epochs"));
   }
 
@@ -247,7 +248,7 @@ std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones, double
 std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
                                     std::vector<double> factors) {
   check(std::is_sorted(milestones.begin(), milestones.end()),
-        "multistep: the milestones must grow");
+        "multistep: the milestones must increase");
   check(factors.size() == milestones.size(),
         cat("multistep: ", factors.size(), " factors for ", milestones.size(), " milestones"));
   for (const std::int64_t milestone : milestones)
@@ -322,7 +323,7 @@ std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
   return std::llround(epochs * static_cast<double>(steps_per_epoch));
 }
 
-// Steps of warm-up, and those behind it.
+// Number of warm-up steps, and of the steps after them.
 struct Span {
   std::int64_t rise, total;
 };
@@ -383,7 +384,7 @@ std::vector<std::string> schedule_names() {
   return out;
 }
 
-// A short run rises for at most half its length, or it would end before it had learnt anything.
+// Warm-up takes at most half of a run; a short run would otherwise end at a low learning rate.
 WarmUp warm_up(const ScheduleOptions& options) {
   const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
   return {wanted, options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted};
@@ -405,7 +406,7 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
   std::string list;
   for (const std::string& each : known) list += cat(list.empty() ? "" : ", ", each);
-  throw ValueError(cat("'", name, "' is no schedule",
+  throw ValueError(cat("'", name, "' is not a schedule",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", list, ")"));
 }
 

@@ -8,8 +8,8 @@
 namespace tenon::optim {
 
 struct WarmUp {
-  std::int64_t wanted = 0;  ///< steps, as options.warmup says
-  std::int64_t rise = 0;    ///< steps, at most half of a run whose length is known
+  std::int64_t wanted = 0;  ///< steps requested by options.warmup
+  std::int64_t rise = 0;    ///< steps used: at most half of the run, if its length is known
 };
 WarmUp warm_up(const ScheduleOptions& options);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/index.h"
-#include "plan/schedule.h"
+#include "plan/engine_choice.h"
 
 namespace tenon {
 namespace {

@@ -137,8 +137,8 @@ class Engine {
   /// Announces that prepare_as() may soon be called for this region, or for a region that more is
   /// merged into. The engine may start slow work (a library's query) in the background and returns
   /// at once.
-  virtual void expect(const std::string& /*configuration*/, const Region&,
-                      std::span<const Value>) const {}
+  virtual void announce(const std::string& /*configuration*/, const Region&,
+                        std::span<const Value>) const {}
   /// What the configuration names depend on besides the GPU: a library's version.
   virtual std::string version() const { return {}; }
 };

@@ -14,6 +14,7 @@
 
 #include "base/index.h"
 #include "graph/attrs.h"
+#include "graph/node.h"
 #include "plan/layout.h"
 
 namespace tenon {
@@ -37,9 +38,9 @@ struct Axis {
   std::int64_t behind(std::int64_t size) const { return places * stride - pad - size; }
 };
 
-class Rewriting {
+class FullChannels {
  public:
-  Rewriting(const Node& node, const Shape& x, const Shape& y, const Shape& w)
+  FullChannels(const Node& node, const Shape& x, const Shape& y, const Shape& w)
       : node_(node),
         attrs_(node.attrs.as<ContractionAttrs>()),
         w_(w),
@@ -118,18 +119,25 @@ class Rewriting {
   const Shape x_;
 };
 
-}  // namespace
-
+/// Undefined if the rule does not fit.
 Tensor with_full_channels(const Node& node, std::span<const Tensor> inputs) {
   const bool by_filter = node.op == Op::Conv2dWeightGrad;
-  if (node.op != Op::Conv2d && !by_filter) return {};
-  if (!is_image_convolution(node) || takes_channels_last(node, 0)) return {};
   const Shape& second = inputs[1].shape();
-  const Rewriting rule(node, inputs[0].shape(), by_filter ? second : node.shape,
-                       by_filter ? node.shape : second);
+  const FullChannels rule(node, inputs[0].shape(), by_filter ? second : node.shape,
+                          by_filter ? node.shape : second);
   if (!rule.fits()) return {};
   return by_filter ? rule.filter_gradient(inputs[0], inputs[1])
                    : rule.convolution(inputs[0], inputs[1]);
+}
+
+}  // namespace
+
+Roots fill_channels(Roots roots, const PlanOptions&) {
+  const auto reads_image = [](const Node& node) {
+    return (node.op == Op::Conv2d || node.op == Op::Conv2dWeightGrad) &&
+           is_image_convolution(node) && !takes_channels_last(node, 0);
+  };
+  return rewrite_where(roots, reads_image, with_full_channels);
 }
 
 }  // namespace tenon

@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/plan_graph.h"
-#include "plan/remake.h"
 
 namespace tenon {
 namespace {
@@ -601,11 +600,6 @@ Shape epilogue_space(const Item& contraction) {
   return epilogue_space(contraction.op, contraction.shape, contraction.channels_last);
 }
 
-Fused fuse(const Lowered& graph, const PlanOptions& options) {
-  Fused fused = Fuser(graph, options).run();
-  if (options.enabled(kFuse) && options.traits.remake.most_cost > 0)
-    remake(graph, fused, options.traits);
-  return fused;
-}
+Fused fuse(const Lowered& graph, const PlanOptions& options) { return Fuser(graph, options).run(); }
 
 }  // namespace tenon

@@ -33,7 +33,7 @@ struct Fused {
   std::vector<SizeLimit> limits;
 };
 
-/// With fusion disabled every item is a group of its own.
+/// With fusion disabled every item is a group of its own. Nothing is recomputed yet (remake.h).
 Fused fuse(const Lowered& graph, const PlanOptions& options);
 
 /// The three axes [batch, rows, columns] of a contraction's epilogue, for its op and the shape of

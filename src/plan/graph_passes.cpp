@@ -1,32 +1,14 @@
-// The graph passes: clean-up, legalisation, precision and decomposition. Each pass is a rule
-// applied to every node, inputs before users; rewrite() walks the graph. The larger rules have
-// files of their own (sum_rules.h, pool_rules.h, strided.h and others).
+// The clean-up passes. Each pass is a rule applied to every node, inputs before users; rewrite()
+// walks the graph.
 #include "plan/graph_passes.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <unordered_map>
-#include <unordered_set>
 
-#include <tenon/error.h>
-#include <tenon/ops.h>
-
-#include "base/str.h"
 #include "graph/node.h"
-#include "graph/node_index.h"
-#include "ops/attention.h"
 #include "ops/table.h"
-#include "plan/few_channels.h"
-#include "plan/layout.h"
-#include "plan/lower_activation_precision.h"
-#include "plan/lower_argument_precision.h"
-#include "plan/lower_product_precision.h"
-#include "plan/lower_residual_precision.h"
-#include "plan/pad_logit_rows.h"
-#include "plan/pool_rules.h"
-#include "plan/strided.h"
-#include "plan/sum_rules.h"
 
 namespace tenon {
 namespace {
@@ -295,99 +277,7 @@ class DistinctNodes {
   std::vector<Slot> slots_;
 };
 
-// A walk that builds a new graph from a graph. Most nodes stay the same; for these the walk touches
-// no reference count.
-class Rewriting {
- public:
-  explicit Rewriting(const Roots& roots) : roots_(roots) {}
-
-  /// Calls f(node, inputs) for every node that is not evaluated yet. f returns the node's
-  /// replacement, given the replacements of its inputs.
-  template <class F>
-  Roots run(F&& f) {
-    const NumberedOrder& order = roots_.order();
-    done_.reserve(order.nodes.size());
-    std::vector<Node*> inputs;
-    for (Node* node : order.nodes) {
-      if (node->realised()) {
-        done_.push_back(node);
-        continue;
-      }
-      inputs.clear();
-      bool changed = false;
-      for (Node* in : node->in()) {
-        Node* const now = done_[order.index[in]];
-        inputs.push_back(now);
-        changed |= now != in;
-      }
-      Tensor out = f(*node, std::span<Node* const>(inputs));
-      if (!out.defined() && changed) out = with_inputs(*node, inputs);
-      if (!out.defined() || out.node() == node) {
-        done_.push_back(node);
-      } else {
-        done_.push_back(out.node());
-        made_.push_back(std::move(out));
-      }
-    }
-    return result();
-  }
-
-  /// The node, rebuilt with these inputs.
-  Tensor with_inputs(const Node& node, std::span<Node* const> inputs) {
-    const LabelGuard label(node.label);
-    return make_node(node.op, node.dtype, node.shape, node.attrs, tensors(inputs));
-  }
-  /// Valid until the next call.
-  std::span<const Tensor> tensors(std::span<Node* const> nodes) {
-    tensors_.clear();
-    for (Node* node : nodes) tensors_.emplace_back(node);
-    return tensors_;
-  }
-
- private:
-  Roots result() const {
-    const NumberedOrder& order = roots_.order();
-    bool kept = true;
-    std::vector<Tensor> result;
-    result.reserve(roots_.size());
-    for (const Tensor& root : roots_) {
-      result.emplace_back(done_[order.index[root.node()]]);
-      kept = kept && result.back().node() == root.node();
-    }
-    return kept ? roots_ : Roots(std::move(result));
-  }
-
-  const Roots& roots_;
-  std::vector<Node*> done_;   // by number
-  std::vector<Tensor> made_;  // the new ones among them, which are not part of the old graph
-  std::vector<Tensor> tensors_;
-};
-
 }  // namespace
-
-Roots rewrite(const Roots& roots, const RewriteRule& rule, RewriteTest concerns) {
-  Rewriting rewriting(roots);
-  return rewriting.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
-    if (concerns != nullptr && !concerns(node, inputs)) return {};
-    const LabelGuard label(node.label);
-    return rule(node, rewriting.tensors(inputs));
-  });
-}
-
-Roots verify_graph(Roots roots, const PlanOptions&) {
-  for (Node* node : roots.order().nodes) {
-    if (node->realised()) continue;
-    const OpInfo& info = op_info(node->op);
-    if (info.arity >= 0 && int{info.arity} != int{node->input_count})
-      throw InternalError(
-          cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
-    const Inferred inferred = info.infer(*node);
-    if (inferred.dtype != node->dtype || inferred.shape != node->shape)
-      throw InternalError(cat(info.name, " (", label_text(node->label), ") is ", node->dtype,
-                              node->shape, " but its row infers ", inferred.dtype, inferred.shape));
-  }
-  return roots;
-}
 
 Roots fold_constants(Roots roots, const PlanOptions&) {
   const auto fold = [](Node& node, std::span<const Tensor> inputs) -> Tensor {
@@ -416,144 +306,27 @@ Roots drop_noops(Roots roots, const PlanOptions&) {
   const auto drop = [&transposes](Node& node, std::span<const Tensor> inputs) {
     return drop_noop(node, inputs, transposes);
   };
-  return rewrite(roots, drop, [](const Node& node, std::span<Node* const>) {
+  const auto may_be_noop = [](const Node& node) {
     const OpKind kind = kind_of(node.op);
     return kind == OpKind::View || kind == OpKind::Contraction || node.op == Op::Cast ||
            node.op == Op::StopGradient || node.op == Op::WithUpdates;
-  });
+  };
+  return rewrite_where(roots, may_be_noop, drop);
 }
 
 Roots share(Roots roots, const PlanOptions&) {
   DistinctNodes known(roots.order().nodes.size());
-  Rewriting rewriting(roots);
-  return rewriting.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
+  GraphRewriter rewriter(roots);
+  return rewriter.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
     // Effects are never shared: an effect happens as often as it is written.
     if (kind_of(node.op) == OpKind::Effect) return {};
     Node*& equal = known.find(node, inputs);
     if (equal != nullptr) return Tensor(equal);
     const bool kept = std::equal(inputs.begin(), inputs.end(), node.inputs());
-    Tensor own = kept ? Tensor(&node) : rewriting.with_inputs(node, inputs);
+    Tensor own = kept ? Tensor(&node) : rewriter.with_inputs(node, inputs);
     equal = own.node();
     return own;
   });
-}
-
-Roots factors(Roots roots, const PlanOptions&) {
-  return rewrite(roots, factor_out_of_sum,
-                 [](const Node& node, std::span<Node* const>) { return node.op == Op::Sum; });
-}
-
-Roots before_pooling(Roots roots, const PlanOptions&) {
-  return rewrite(roots, before_pool_grad, [](const Node& node, std::span<Node* const>) {
-    return node.op == Op::Where || node.op == Op::Sum;
-  });
-}
-
-namespace {
-
-// A query of one position, as in text generation, gains nothing from a fused engine: it has few
-// scores.
-bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
-  const AttentionTraits& known = options.traits.attention;
-  const auto fits = [&known](std::int64_t size) {
-    return size <= known.largest_size && size % known.size_step == 0;
-  };
-  // On a GPU the random numbers of attention dropout are generated where they are used.
-  const bool draws = drops_weights(attention);
-  const Shape& q = attention.input(0)->shape;
-  if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
-  return (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 && q[1] > 1 &&
-         fits(q[3]) && fits(attention.input(2)->shape[3]);
-}
-
-// The weight gradient of a grouped convolution, computed group by group. Libraries have few
-// deterministic kernels for groups. Example: AlexNet's 3 x 3 filters over 2 groups of 192 channels
-// and 128 images take .82 ms with our own kernel on an H200, .06 ms for as many in one group.
-Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
-  constexpr std::int64_t kMost = 4;
-  const auto* attrs = node.attrs.get_if<ContractionAttrs>();
-  if (node.op != Op::Conv2dWeightGrad || attrs->conv.groups == 1 || attrs->conv.groups > kMost ||
-      !is_image_convolution(node))
-    return {};
-  ContractionAttrs one = *attrs;
-  one.conv.groups = 1;
-  const std::int64_t filters = node.shape[0] / attrs->conv.groups, channels = node.shape[1];
-  std::vector<Tensor> parts;
-  for (std::int64_t g = 0; g < attrs->conv.groups; ++g) {
-    const Tensor of_group[2] = {slice(inputs[0], 1, g * channels, (g + 1) * channels),
-                                slice(inputs[1], 1, g * filters, (g + 1) * filters)};
-    parts.push_back(make_node(node.op, node.dtype,
-                              {filters, channels, node.shape[2], node.shape[3]}, one, of_group));
-  }
-  return concat(parts, 0);
-}
-
-}  // namespace
-
-Roots legalize(Roots roots, const PlanOptions& options) {
-  // Results that the user asked for are not rounded to the 16 bits of activations.
-  std::unordered_set<const Node*> wanted;
-  for (const Tensor& root : roots) wanted.insert(root.node());
-  const auto written_out = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    const bool strided =
-        options.channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
-    if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction) {
-      if (options.channels_last)
-        for (const auto rule : {with_full_channels, by_groups})
-          if (Tensor other = rule(node, inputs); other.defined()) return other;
-      if (!strided) return without_stride(node, inputs);
-      return wanted.count(&node) == 0 ? spread_pixels(node, inputs) : Tensor();
-    }
-    if (node.op != Op::Result) return {};
-    const Node& owner = *inputs[0].node();
-    const OpInfo& info = op_info(owner.op);
-    if (info.decompose_result == nullptr || is_left_to_engine(owner, options)) return {};
-    return info.decompose_result(inputs[0], node.attrs.as<ResultAttrs>().index);
-  };
-  return rewrite(roots, written_out, [](const Node& node, std::span<Node* const>) {
-    return kind_of(node.op) == OpKind::Contraction || node.op == Op::Result;
-  });
-}
-
-namespace {
-
-bool multiplies_in(std::span<Node* const> nodes, Precision precision) {
-  return std::any_of(nodes.begin(), nodes.end(), [precision](const Node* node) {
-    const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
-    return attrs != nullptr && attrs->precision == precision;
-  });
-}
-
-// Whether a value of the graph is stored in 16 bits or multiplied in 16 bits.
-bool rounds_to_16_bits(std::span<Node* const> nodes) {
-  const auto is_16_bit = [](const Node* node) { return item_size(node->dtype) == 2; };
-  return std::any_of(nodes.begin(), nodes.end(), is_16_bit) ||
-         multiplies_in(nodes, Precision::Bf16) || multiplies_in(nodes, Precision::Fp16);
-}
-
-}  // namespace
-
-Roots decompose(Roots roots, const PlanOptions& options) {
-  const auto write_out = [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    const OpInfo& info = op_info(node.op);
-    if (info.decompose == nullptr) return {};
-    if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
-    return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
-  };
-  roots = rewrite(roots, write_out, [](const Node& node, std::span<Node* const>) {
-    return kind_of(node.op) == OpKind::Composite;
-  });
-  if (options.traits.is_queued) roots = convert_rows(std::move(roots), options);
-  if (!rounds_to_16_bits(roots.order().nodes)) return roots;
-  if (options.traits.is_queued) {
-    // Asked before these passes write products with 16-bit operands explicitly.
-    const bool in_bfloat16 = multiplies_in(roots.order().nodes, Precision::Bf16);
-    roots = lower_product_precision(lower_argument_precision(std::move(roots)));
-    if (in_bfloat16) roots = lower_residual_precision(std::move(roots));
-  }
-  return options.channels_last || stores_activations_in_16_bits(roots.order().nodes, options)
-             ? lower_activation_precision(std::move(roots), options)
-             : roots;
 }
 
 }  // namespace tenon

@@ -139,7 +139,9 @@ bool is_image_convolution(const Node& node) {
 }
 
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options) {
-  if (!options.traits.convolves_channels_last || !options.enabled(kLayout)) return false;
+  if (!options.traits.convolves_channels_last || !options.enabled(kLayout) ||
+      !options.enabled(kChannelsLast))
+    return false;
   std::ptrdiff_t all = 0, fit = 0;
   for (const Node* node : nodes) {
     if (node->realised() || node->op != Op::Conv2d || is_pixel_product(*node)) continue;
@@ -165,6 +167,7 @@ bool host_stores_activations_in_16_bits(std::span<Node* const> nodes, const Plan
 }  // namespace
 
 bool stores_activations_in_16_bits(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.enabled(kLowerActivationPrecision)) return false;
   if (!options.traits.is_queued) return host_stores_activations_in_16_bits(nodes, options);
   if (!options.traits.rounds_operands || !options.enabled(kLayout)) return false;
   std::ptrdiff_t all = 0, fit = 0;

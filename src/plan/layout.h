@@ -15,7 +15,10 @@
 
 #include <span>
 
-#include "plan/lower.h"
+#include "graph/attrs.h"
+#include "graph/node.h"
+#include "plan/program.h"
+#include "plan/ref.h"
 
 namespace tenon {
 

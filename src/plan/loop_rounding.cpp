@@ -150,7 +150,7 @@ Roots round_loop_operands(Roots roots, const PlanOptions& options) {
   });
 }
 
-Roots round_loop_results(Roots roots) {
+Roots round_loop_results(Roots roots, const PlanOptions&) {
   const Users users = users_of(roots);
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());

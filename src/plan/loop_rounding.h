@@ -2,7 +2,8 @@
 // are handled in rounding.h.
 #pragma once
 
-#include "plan/graph_passes.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
@@ -10,6 +11,6 @@ namespace tenon {
 /// rounded. A carry that only such products read is carried rounded.
 Roots round_loop_operands(Roots roots, const PlanOptions& options);
 /// Stores a stacked result of a scan rounded if all its readers round it.
-Roots round_loop_results(Roots roots);
+Roots round_loop_results(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -1,11 +1,12 @@
-// Merging equal scans, dropping results and inputs that nothing reads, and both-branches evaluation
-// of cond. Every rule is linear in the size of the graph.
+// Branches become selections, equal scans become one, and results and inputs that nothing reads are
+// dropped. Every rule is linear in the size of the graph.
 #include "plan/loop_rules.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/shapes_only.h>
 #include "base/index.h"
@@ -19,20 +20,58 @@ namespace {
 
 bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
 
-// Scans with the same body and equal inputs, which differ only in the requested results.
+// Puts both branches of each cond into the program and selects one result.
+class Selections {
+ public:
+  Tensor rewritten(const Node& node, std::span<const Tensor> inputs) {
+    if (node.op != Op::Result || !is_pending(*inputs[0].node(), Op::Cond)) return {};
+    return taken(*inputs[0].node(), result_index(node));
+  }
+
+ private:
+  Tensor taken(const Node& cond, std::int64_t k) {
+    const CondAttrs& attrs = cond.attrs.as<CondAttrs>();
+    auto [found, fresh] = branches_.try_emplace(&cond);
+    if (fresh) {
+      found->second.keep = Tensor(const_cast<Node*>(&cond));
+      found->second.on_true = inlined(cond, attrs, true);
+      found->second.on_false = inlined(cond, attrs, false);
+    }
+    const auto at = static_cast<std::size_t>(k);
+    return where(reshape(Tensor(cond.input(0)), {}), found->second.on_true[at],
+                 found->second.on_false[at]);
+  }
+
+  static std::vector<Tensor> inlined(const Node& cond, const CondAttrs& attrs, bool branch) {
+    const Body& body = branch ? *attrs.on_true : *attrs.on_false;
+    Substitution instead;
+    for (std::int64_t p = 0; p < std::ssize(body.parameters); ++p)
+      instead.emplace(body.parameters[static_cast<std::size_t>(p)].node(),
+                      Tensor(cond.input(static_cast<int>(attrs.input_of(branch, p)) + 1)));
+    return substitute(body.results, instead);
+  }
+
+  struct Branches {
+    Tensor keep;
+    std::vector<Tensor> on_true, on_false;
+  };
+
+  std::unordered_map<const Node*, Branches> branches_;
+};
+
+// Scans with the same body and equal inputs, which differ only in the requested results; or one
+// scan, if loops are not merged.
 struct Loop {
   const Node* first = nullptr;
   // of the body: carries first, then the results of each step that are read
   std::vector<Tensor> results;
   std::unordered_map<const Node*, std::int64_t> number;  // of the results after the carries
   Tensor scan;                                           // the merged scan
-  // elements of a padded row, for results with padded rows; 0: no padding
-  std::vector<std::int64_t> margins;
 };
 
 class Loops {
  public:
-  Loops(const Roots& roots, bool on_gpu) : on_gpu_(on_gpu) {
+  Loops(const Roots& roots, bool merges) : merges_(merges) {
     for (Node* node : roots.order().nodes) {
       if (is_pending(*node, Op::Scan)) enter(*node);
       if (node->op == Op::Result && !node->realised()) read(*node);
@@ -45,16 +84,14 @@ class Loops {
 
   Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
     if (is_pending(node, Op::Scan)) return scan_of(node, inputs);
-    if (is_pending(node, Op::Cond) && !on_gpu_) return cond_of(node, inputs);
+    if (is_pending(node, Op::Cond)) return cond_of(node, inputs);
     if (!is_pending(node, Op::Result)) return {};
     const Node& source = *node.input(0);
     if (is_pending(source, Op::Scan)) {
       Loop& loop = *loop_of_.at(&source);
-      const std::int64_t k = place(loop, source, result_index(node));
-      return unpadded(loop, result_of(loop.scan, k), k, node.shape);
+      return result_of(loop.scan, place(loop, source, result_index(node)));
     }
     if (!is_pending(source, Op::Cond)) return {};
-    if (on_gpu_) return taken(*inputs[0].node(), result_index(node));
     return result_of(inputs[0], read_of(source, result_index(node)));
   }
 
@@ -67,6 +104,7 @@ class Loops {
                                            : attrs.body->parameters[0].node(),
             attrs.reverse != 0 ? this : nullptr};
     for (const Node* in : node.in()) key.push_back(in);
+    if (!merges_) key.push_back(&node);
     auto [found, fresh] = loops_.try_emplace(std::move(key));
     Loop& loop = found->second;
     if (fresh) {
@@ -106,11 +144,7 @@ class Loops {
     if (loop.scan.defined()) return loop.scan;
     ScanAttrs attrs = loop.first->attrs.as<ScanAttrs>();
     std::vector<Tensor> read(inputs.begin(), inputs.end());
-    if (on_gpu_) {
-      pad_rows(loop, attrs, read);
-    } else {
-      attrs.body = with_results(*attrs.body, loop.results);
-    }
+    attrs.body = with_results(*attrs.body, loop.results);
     drop_unread(attrs, read);
     loop.scan = scan_node(read, attrs);
     return loop.scan;
@@ -134,46 +168,6 @@ class Loops {
     has_dropped_ = true;
   }
 
-  // GPU kernels expect values to start at the alignment of an allocation. Rows of other lengths are
-  // padded.
-  static std::int64_t padded_count(const Tensor& row) {
-    constexpr std::int64_t kBytes = 64;
-    const auto item = static_cast<std::int64_t>(item_size(row.dtype()));
-    return round_up(row.numel() * item, kBytes) / item;
-  }
-  static Tensor padded(const Tensor& flat, std::int64_t count) {
-    return pad(flat, {0, count - flat.size(-1)});
-  }
-
-  static void pad_rows(Loop& loop, ScanAttrs& attrs, std::vector<Tensor>& inputs) {
-    std::vector<Tensor> parameters = attrs.body->parameters;
-    Substitution instead;
-    for (std::int64_t p = attrs.carries; p < attrs.carries + attrs.rows; ++p) {
-      const Tensor row = parameters[at(p)];
-      const std::int64_t count = padded_count(row);
-      if (count == row.numel()) continue;
-      parameters[at(p)] = without_memory(Shape{count}, row.dtype(), row.device());
-      instead.emplace(row.node(),
-                      reshape(slice(parameters[at(p)], 0, 0, row.numel()), to_ints(row.shape())));
-      inputs[at(p)] = padded(reshape(inputs[at(p)], {attrs.length, row.numel()}), count);
-    }
-    std::vector<Tensor> results = substitute(loop.results, instead);
-    loop.margins.assign(results.size(), 0);
-    for (std::size_t k = at(attrs.carries); k < results.size(); ++k) {
-      const std::int64_t count = padded_count(results[k]), all = results[k].numel();
-      if (count == all) continue;
-      loop.margins[k] = all;
-      results[k] = padded(reshape(results[k], {all}), count);
-    }
-    attrs.body = make_body(parameters, results);
-  }
-
-  static Tensor unpadded(const Loop& loop, const Tensor& result, std::int64_t k,
-                         const Shape& shape) {
-    if (loop.margins.empty() || loop.margins[at(k)] == 0) return result;
-    return reshape(slice(result, 1, 0, loop.margins[at(k)]), to_ints(shape));
-  }
-
   Tensor cond_of(const Node& node, std::span<const Tensor> inputs) {
     CondAttrs attrs = node.attrs.as<CondAttrs>();
     for (std::shared_ptr<const Body>* body : {&attrs.on_true, &attrs.on_false}) {
@@ -185,52 +179,149 @@ class Loops {
     return cond_node(inputs, std::move(attrs));
   }
 
-  // Puts both branches into the program once and selects one result.
-  Tensor taken(const Node& cond, std::int64_t k) {
-    const CondAttrs& attrs = cond.attrs.as<CondAttrs>();
-    auto [found, fresh] = branches_.try_emplace(&cond);
-    if (fresh) {
-      found->second.keep = Tensor(const_cast<Node*>(&cond));
-      found->second.on_true = inlined(cond, attrs, true);
-      found->second.on_false = inlined(cond, attrs, false);
-    }
-    const auto at = static_cast<std::size_t>(k);
-    return where(reshape(Tensor(cond.input(0)), {}), found->second.on_true[at],
-                 found->second.on_false[at]);
-  }
-
-  static std::vector<Tensor> inlined(const Node& cond, const CondAttrs& attrs, bool branch) {
-    const Body& body = branch ? *attrs.on_true : *attrs.on_false;
-    Substitution instead;
-    for (std::int64_t p = 0; p < std::ssize(body.parameters); ++p)
-      instead.emplace(body.parameters[static_cast<std::size_t>(p)].node(),
-                      Tensor(cond.input(static_cast<int>(attrs.input_of(branch, p)) + 1)));
-    return substitute(body.results, instead);
-  }
-
-  struct Branches {
-    Tensor keep;
-    std::vector<Tensor> on_true, on_false;
-  };
-
-  const bool on_gpu_;
+  const bool merges_;
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
   std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // by cond
-  std::unordered_map<const Node*, Branches> branches_;
 };
+
+// Pads the rows of stacked inputs and results. GPU kernels expect values to start at the alignment
+// of an allocation.
+class AlignedRows {
+ public:
+  Tensor rewritten(const Node& node, std::span<const Tensor> inputs) {
+    if (node.op == Op::Scan) return scan_of(node, inputs);
+    const auto found = margins_.find(inputs[0].node());
+    if (found == margins_.end()) return {};
+    return unpadded(inputs[0], found->second, result_index(node), node.shape);
+  }
+
+ private:
+  static std::int64_t padded_count(const Tensor& row) {
+    constexpr std::int64_t kBytes = 64;
+    const auto item = static_cast<std::int64_t>(item_size(row.dtype()));
+    return round_up(row.numel() * item, kBytes) / item;
+  }
+  static Tensor padded(const Tensor& flat, std::int64_t count) {
+    return pad(flat, {0, count - flat.size(-1)});
+  }
+
+  /// The scan with padded rows; undefined if its rows are aligned.
+  Tensor scan_of(const Node& node, std::span<const Tensor> given) {
+    ScanAttrs attrs = node.attrs.as<ScanAttrs>();
+    std::vector<Tensor> parameters = attrs.body->parameters, inputs(given.begin(), given.end());
+    Substitution instead;
+    for (std::int64_t p = attrs.carries; p < attrs.carries + attrs.rows; ++p) {
+      const Tensor row = parameters[at(p)];
+      const std::int64_t count = padded_count(row);
+      if (count == row.numel()) continue;
+      parameters[at(p)] = without_memory(Shape{count}, row.dtype(), row.device());
+      instead.emplace(row.node(),
+                      reshape(slice(parameters[at(p)], 0, 0, row.numel()), to_ints(row.shape())));
+      inputs[at(p)] = padded(reshape(inputs[at(p)], {attrs.length, row.numel()}), count);
+    }
+    std::vector<Tensor> results = substitute(attrs.body->results, instead);
+    Margins margins(results.size(), 0);
+    bool pads = !instead.empty();
+    for (std::size_t k = at(attrs.carries); k < results.size(); ++k) {
+      const std::int64_t count = padded_count(results[k]), all = results[k].numel();
+      if (count == all) continue;
+      pads = true;
+      margins[k] = all;
+      results[k] = padded(reshape(results[k], {all}), count);
+    }
+    if (!pads) return {};
+    attrs.body = make_body(parameters, results);
+    Tensor scan = scan_node(inputs, attrs);
+    margins_.emplace(scan.node(), std::move(margins));
+    return scan;
+  }
+
+  // Elements of an unpadded row, by result; 0: no padding.
+  using Margins = std::vector<std::int64_t>;
+
+  static Tensor unpadded(const Tensor& scan, const Margins& margins, std::int64_t k,
+                         const Shape& shape) {
+    const Tensor result = result_of(scan, k);
+    if (margins[at(k)] == 0) return result;
+    return reshape(slice(result, 1, 0, margins[at(k)]), to_ints(shape));
+  }
+
+  std::unordered_map<const Node*, Margins> margins_;  // by padded scan
+};
+
+bool is_cond_result(const Node& node) {
+  return node.op == Op::Result && is_pending(*node.input(0), Op::Cond);
+}
 
 }  // namespace
 
-Roots simplify_loops(Roots roots, const PlanOptions& options) {
+Roots inline_branches(Roots roots, const PlanOptions&) {
+  const auto has_cond = [&roots] {
+    const std::vector<Node*>& nodes = roots.order().nodes;
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [](const Node* node) { return !node->realised() && is_cond_result(*node); });
+  };
+  while (has_cond()) {  // a branch may hold another one
+    Selections selections;
+    roots = rewrite(roots, [&selections](Node& node, std::span<const Tensor> inputs) {
+      return selections.rewritten(node, inputs);
+    });
+  }
+  return roots;
+}
+
+namespace {
+
+Roots with_read_results(Roots roots, bool merges) {
   for (;;) {
-    Loops loops(roots, options.traits.is_queued);
+    Loops loops(roots, merges);
     roots = rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
       return loops.rewritten(node, inputs);
     });
     if (!loops.has_dropped()) return roots;
   }
+}
+
+// Whether some result of a branch, or of the steps of a loop, is read by nothing.
+bool has_unread_results(const Roots& roots) {
+  std::unordered_map<const Node*, std::unordered_set<std::int64_t>> read;
+  const std::vector<Node*>& nodes = roots.order().nodes;
+  for (const Node* node : nodes)
+    if (node->op == Op::Result && !node->realised())
+      read[node->input(0)].insert(result_index(*node));
+  return std::any_of(nodes.begin(), nodes.end(), [&read](const Node* node) {
+    const bool is_scan = is_pending(*node, Op::Scan);
+    if (!is_scan && !is_pending(*node, Op::Cond)) return false;
+    const std::int64_t carries = is_scan ? node->attrs.as<ScanAttrs>().carries : 0;
+    const auto& results = is_scan ? node->attrs.as<ScanAttrs>().body->results
+                                  : node->attrs.as<CondAttrs>().on_true->results;
+    const std::unordered_set<std::int64_t>& of_node = read[node];
+    for (std::int64_t k = carries; k < std::ssize(results); ++k)
+      if (of_node.count(k) == 0) return true;
+    return false;
+  });
+}
+
+}  // namespace
+
+Roots merge_loops(Roots roots, const PlanOptions&) {
+  return with_read_results(std::move(roots), true);
+}
+
+Roots drop_loop_results(Roots roots, const PlanOptions&) {
+  return has_unread_results(roots) ? with_read_results(std::move(roots), false) : roots;
+}
+
+Roots pad_loop_rows(Roots roots, const PlanOptions&) {
+  AlignedRows rows;
+  const auto is_of_scan = [](const Node& node) {
+    return node.op == Op::Scan || node.op == Op::Result;
+  };
+  return rewrite_where(roots, is_of_scan, [&rows](Node& node, std::span<const Tensor> inputs) {
+    return rows.rewritten(node, inputs);
+  });
 }
 
 }  // namespace tenon

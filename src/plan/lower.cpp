@@ -44,8 +44,10 @@ class Lowering {
       : order_(order),
         refs_(order.nodes.size()),
         fold_views_(options.enabled(kLayout)),
-        makes_again_(options.traits.is_queued && options.enabled(kFuse)),
-        channels_last_(options.traits.is_queued && options.enabled(kLayout)),
+        recomputes_(options.traits.is_queued && options.enabled(kFuse) &&
+                    options.enabled(kRecompute)),
+        channels_last_(options.traits.is_queued && options.enabled(kLayout) &&
+                       options.enabled(kChannelsLast)),
         sums_deviations_(options.traits.is_queued && options.enabled(kFuse)),
         results_apart_(options.results_apart),
         convolves_last_(options.channels_last),
@@ -210,7 +212,7 @@ class Lowering {
   // readers. They read x and the mean instead, which costs no more bytes, and the centred value is
   // never written.
   bool is_recomputed(const Node& node, const std::vector<Ref>& args) const {
-    if (!makes_again_ || node.op != Op::Sub || node.shape.rank() != 4) return false;
+    if (!recomputes_ || node.op != Op::Sub || node.shape.rank() != 4) return false;
     const Ref &x = args[0], &mean = args[1];
     const Item& product = out_.items[x.item];
     const bool stored = product.kind == OpKind::Contraction && is_linear(x, product.shape);
@@ -665,7 +667,7 @@ class Lowering {
 
   const NumberedOrder& order_;
   std::vector<Ref> refs_;  // by number of the node; without an item: not lowered yet
-  bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
+  bool fold_views_, recomputes_, channels_last_, sums_deviations_, results_apart_;
   bool convolves_last_, stores_16_bit_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;

@@ -9,18 +9,10 @@
 #include "base/small_int_vector.h"
 #include "graph/node_index.h"
 #include "plan/program.h"
+#include "plan/ref.h"
 #include "plan/strides.h"
 
 namespace tenon {
-
-/// How an item reads another item: the element at coordinates c of `shape` is at offset + sum c[d]
-/// * stride[d] of the base's own row-major memory. For Iota the "memory" is the coordinate itself.
-struct Ref {
-  int item = -1;
-  std::int64_t offset = 0;
-  std::int64_t stride[kMaxRank] = {};
-  Shape shape;
-};
 
 struct Item {
   Op op = Op::Data;

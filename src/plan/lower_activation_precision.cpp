@@ -269,6 +269,8 @@ class ActivationLowering {
 }  // namespace
 
 Roots lower_activation_precision(Roots roots, const PlanOptions& options) {
+  if (!options.channels_last && !stores_activations_in_16_bits(roots.order().nodes, options))
+    return roots;
   return ActivationLowering(roots, options.traits.is_queued, options.channels_last)
       .rewritten(roots);
 }

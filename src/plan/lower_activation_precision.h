@@ -2,11 +2,12 @@
 // other lower_… files and in rounding.h.
 #pragma once
 
-#include "plan/graph_passes.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
-/// For graphs that plan/layout.h has selected, with NHWC or NCHW activations.
+/// Changes graphs that plan/layout.h selects, with NHWC or NCHW activations.
 Roots lower_activation_precision(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

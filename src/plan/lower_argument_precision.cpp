@@ -66,7 +66,7 @@ bool ends_in_16_bits(const Node& x, DType dtype, const NodeUsers& users,
 
 }  // namespace
 
-Roots lower_argument_precision(Roots roots) {
+Roots lower_argument_precision(Roots roots, const PlanOptions&) {
   const NumberedOrder& order = roots.order();
   std::vector<std::pair<const Node*, DType>> candidates;
   for (const Node* node : order.nodes)

@@ -2,12 +2,13 @@
 // computed from them is rounded to 16 bits anyway.
 #pragma once
 
-#include "plan/graph_passes.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
 /// Rounds large results of products with 16-bit operands if everything computed from them element
 /// by element ends in at least two casts to the same 16-bit dtype (forward and backward).
-Roots lower_argument_precision(Roots roots);
+Roots lower_argument_precision(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -60,7 +60,7 @@ bool ends_in_row_sums(const Node& x, const NodeUsers& users) {
   return sums;
 }
 
-Roots lower_product_precision(Roots roots) {
+Roots lower_product_precision(Roots roots, const PlanOptions&) {
   const NumberedOrder& order = roots.order();
   std::unordered_set<const Node*> wanted, found;
   for (const Tensor& root : roots) wanted.insert(root.node());

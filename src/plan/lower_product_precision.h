@@ -1,14 +1,15 @@
 // Large products whose results go into row sums, on a GPU in bfloat16: stored in 16 bits.
 #pragma once
 
-#include "plan/graph_passes.h"
 #include "plan/node_users.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
 /// Rounds large products of bfloat16 operands if row sums follow from them element by element
 /// (parts of a residual stream, gradients of normalised values).
-Roots lower_product_precision(Roots roots);
+Roots lower_product_precision(Roots roots, const PlanOptions& options);
 
 /// The minimum number of elements for which rounding a product, or a sum of one, pays.
 constexpr std::int64_t kFewestRounded = 1 << 20;

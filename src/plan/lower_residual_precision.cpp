@@ -151,7 +151,7 @@ class Residuals {
 
 }  // namespace
 
-Roots lower_residual_precision(Roots roots) {
+Roots lower_residual_precision(Roots roots, const PlanOptions&) {
   const Residuals residuals(roots);
   if (residuals.found().empty()) return roots;
   return rewrite(roots, [&residuals](Node& node, std::span<const Tensor> inputs) -> Tensor {

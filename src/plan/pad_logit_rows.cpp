@@ -409,7 +409,7 @@ class RowConverter {
 
 }  // namespace
 
-Roots convert_rows(Roots roots, const PlanOptions& options) {
+Roots pad_logit_rows(Roots roots, const PlanOptions& options) {
   std::unordered_set<const Node*> scores = find_scores(roots);
   if (scores.empty()) return roots;
   RowConverter converter(std::move(scores), options.traits.has_product_library);

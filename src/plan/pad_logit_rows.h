@@ -2,7 +2,8 @@
 // that start at multiples of 128 bytes.
 #pragma once
 
-#include "plan/graph_passes.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
@@ -10,6 +11,6 @@ namespace tenon {
 /// stored in 16 bits. If a row is not a multiple of 16 bytes, the product and element-wise values
 /// computed from it get padded columns after the last class. Only the products of the gradient read
 /// the padded columns, and find zeros there.
-Roots convert_rows(Roots roots, const PlanOptions& options);
+Roots pad_logit_rows(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
-// The list of passes, in order: the planner's table of contents. One wrapper runs every pass: it
-// times the pass, can skip it, and checks the graph afterwards in verified builds. The passes
-// themselves are in other files.
+// Runs the passes in order: the planner's table of contents. One wrapper runs every pass: it times
+// the pass, can skip it, and in verified builds checks the graph or the regions afterwards.
+// Verified builds are those without NDEBUG, such as CMake's Debug. PlanOptions::checks_passes asks
+// for the checks in any build. passes.h names the passes; the passes themselves are in other files.
 #include <algorithm>
 #include <bitset>
 #include <chrono>
@@ -13,91 +14,69 @@
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/emit.h"
+#include "plan/few_channels.h"
+#include "plan/fuse.h"
 #include "plan/graph_passes.h"
 #include "plan/layout.h"
+#include "plan/legalize.h"
+#include "plan/loop_rounding.h"
 #include "plan/loop_rules.h"
+#include "plan/lower_activation_precision.h"
+#include "plan/lower_argument_precision.h"
+#include "plan/lower_product_precision.h"
+#include "plan/lower_residual_precision.h"
 #include "plan/merge/merge.h"
+#include "plan/pad_logit_rows.h"
+#include "plan/pool_rules.h"
+#include "plan/remake.h"
+#include "plan/rounding.h"
 #include "plan/schedule.h"
+#include "plan/split_groups.h"
+#include "plan/strided.h"
+#include "plan/sum_rules.h"
 #include "plan/verify.h"
 
 namespace tenon {
 namespace {
-
-constexpr PassInfo kPasses[kPassCount] = {
-    {"verify_graph", true, "first: an invalid node is reported before passes rewrite it"},
-    {"loops", false,
-     "before all rewrites: the requested results of a loop decide what its body is; on a GPU, "
-     "branches become selections"},
-    {"legalize", false,
-     "before the clean-up: ops that no engine of the device supports are written in other ops, "
-     "which are then cleaned and shared like the rest"},
-    {"fold_constants", true, "before share: folded numbers become equal nodes"},
-    {"drop_noops", true,
-     "before share, and again after decompose: views of views hide equal nodes"},
-    {"factors", true,
-     "before share: sums that differ only in constant factors become equal nodes; after "
-     "drop_noops, which merges views of the factors"},
-    {"share", true, "after the clean-up, so that equal nodes look equal; again after decompose"},
-    {"before_pooling", true,
-     "after share, so that a mask and the pooling's gradient read one node; the pooling that it "
-     "adds is shared with the forward pass later"},
-    {"autocast", true,
-     "on contractions as the user wrote them; their operands are rounded where they are packed"},
-    {"decompose", false, "after engines could claim whole composites, before fusion"},
-    {"layout", true, "folds views into strides, so that fusion sees how values are really read"},
-    {"fuse", true,
-     "before engines are chosen: they claim regions, not ops; before memory: fused values need "
-     "none"},
-    {"prologue", true,
-     "on regions, because engines say which prologues they support; before join, which would put "
-     "the same maps into shared launches"},
-    {"reductions", true,
-     "on regions, because engines say which reductions they support; before join, which would put "
-     "the same maps into shared launches"},
-    {"join", true,
-     "on regions, before kernels are compiled: a region in a shared launch has no kernel of its "
-     "own"},
-    {"phases", true,
-     "after join, which puts independent regions side by side; before kernels are compiled"},
-    {"chain", true,
-     "on regions, because engines say which slices they support; before memory: values that stay "
-     "in cache need none"},
-    {"choose_engine", false,
-     "after fusion; prepares each step's kernel, which determines its workspace"},
-    {"order", true, "after fusion, because it orders steps; least live memory first"},
-    {"plan_memory", true,
-     "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
-    {"verify_program", true,
-     "last: regions are complete, every value is written before it is read and has a reader, live "
-     "values do not overlap"},
-};
 
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+#ifdef NDEBUG
+constexpr bool kVerifiedBuild = false;
+#else
+constexpr bool kVerifiedBuild = true;
+#endif
+
+/// When a graph pass has work: `here`, and only if the graph has one of these ops; no ops: always.
+struct Concern {
+  bool here = true;
+  std::initializer_list<Op> ops = {};
+};
+
 class Pipeline {
  public:
-  Pipeline(const PlanOptions& options, Program& program) : options_(options), program_(program) {}
+  Pipeline(const PlanOptions& options, Program& program)
+      : options_(options), program_(program), verifies_(options.checks_passes || kVerifiedBuild) {}
 
-  /// `about`: the pass changes nothing unless the graph has one of these ops; empty: the pass
-  /// always runs.
-  Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&),
-                   std::initializer_list<Op> about = {}) {
+  template <class Pass>
+  Roots graph_pass(PassId id, Roots roots, Pass&& pass, const Concern& concern) {
     if (!options_.enabled(id)) return roots;
     if (nodes_ < 0) survey(roots);
     const int before = nodes_;
-    const auto is_present = [this](Op op) { return present_[static_cast<std::size_t>(op)]; };
-    if (about.size() > 0 && std::none_of(about.begin(), about.end(), is_present)) {
+    if (!has_work(concern)) {
       record(id, 0, before, before, "nodes");
       return roots;
     }
     const auto start = Clock::now();
     const Roots given = roots;
     roots = pass(std::move(roots), options_);
-    if (!roots.is_same(given)) survey(roots);
+    const bool changed = !roots.is_same(given);
+    if (changed) survey(roots);
     record(id, ms_since(start), before, nodes_, "nodes");
+    if (verifies_ && changed) verify_after(id, given, roots, options_);
     return roots;
   }
 
@@ -108,7 +87,22 @@ class Pipeline {
     record(id, ms_since(start), before, after, unit);
   }
 
+  /// A pass over the regions of the program.
+  template <class F>
+  void region_pass(PassId id, const char* unit, F&& f) {
+    plan_pass(id, unit, std::forward<F>(f));
+    verify_regions(id);
+  }
+  void verify_regions(PassId id) const {
+    if (verifies_) verify_after(id, program_);
+  }
+
  private:
+  bool has_work(const Concern& concern) const {
+    const auto is_present = [this](Op op) { return present_[static_cast<std::size_t>(op)]; };
+    return concern.here && (concern.ops.size() == 0 ||
+                            std::any_of(concern.ops.begin(), concern.ops.end(), is_present));
+  }
   // Counts the nodes and records which ops occur.
   void survey(const Roots& roots) {
     const std::vector<Node*>& nodes = roots.order().nodes;
@@ -117,31 +111,67 @@ class Pipeline {
     for (const Node* node : nodes) present_.set(static_cast<std::size_t>(node->op));
   }
   void record(PassId id, double ms, int before, int after, const char* unit) {
-    program_.passes.push_back({kPasses[id].name, ms, before, after, unit});
+    program_.passes.push_back({pass_info(id).name, ms, before, after, unit});
   }
   const PlanOptions& options_;
   Program& program_;
+  const bool verifies_;
   // Counted after the last graph pass.
   int nodes_ = -1;
   std::bitset<std::size_t{1} << 8 * sizeof(Op)> present_;
 };
 
 Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeline) {
-  roots = pipeline.graph_pass(kVerifyGraph, std::move(roots), verify_graph);
-  roots = pipeline.graph_pass(kLoops, std::move(roots), simplify_loops, {Op::Scan, Op::Cond});
-  roots = pipeline.graph_pass(kLegalize, std::move(roots), legalize,
-                              {Op::Result, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad});
-  roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
-  roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
-  roots = pipeline.graph_pass(kFactors, std::move(roots), factors, {Op::Sum});
-  roots = pipeline.graph_pass(kShare, std::move(roots), share);
-  roots =
-      pipeline.graph_pass(kBeforePooling, std::move(roots), before_pooling, {Op::MaxPool2dGrad});
-  roots = pipeline.graph_pass(kAutocast, std::move(roots), autocast);
-  roots = pipeline.graph_pass(kDecompose, std::move(roots), decompose);
-  roots = pipeline.graph_pass(kFoldConstants, std::move(roots), fold_constants);
-  roots = pipeline.graph_pass(kDropNoops, std::move(roots), drop_noops);
-  roots = pipeline.graph_pass(kShare, std::move(roots), share);
+  const bool on_gpu = options.traits.is_queued, rounds = options.traits.rounds_operands,
+             is_last = on_gpu && options.channels_last;
+  const auto run = [&](PassId id, auto&& pass, const Concern& concern = {}) {
+    roots = pipeline.graph_pass(id, std::move(roots), pass, concern);
+  };
+  run(kVerifyGraph, verify_graph);
+
+  run(kInlineBranches, inline_branches, {on_gpu, {Op::Cond}});
+  run(kMergeLoops, merge_loops, {true, {Op::Scan, Op::Cond}});
+  run(kDropLoopResults, drop_loop_results, {true, {Op::Scan, Op::Cond}});
+  run(kPadLoopRows, pad_loop_rows, {on_gpu, {Op::Scan}});
+  run(kLegalize, legalize, {true, {Op::Result}});
+  run(kFillChannels, fill_channels, {is_last, {Op::Conv2d, Op::Conv2dWeightGrad}});
+  run(kRemoveStrides, remove_strides,
+      {on_gpu, {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad}});
+  run(kSplitGroups, split_groups, {is_last, {Op::Conv2dWeightGrad}});
+
+  run(kFoldConstants, fold_constants);
+  run(kDropNoops, drop_noops);
+  run(kFactors, factors, {true, {Op::Sum}});
+  run(kShare, share);
+  run(kBeforePooling, before_pooling, {true, {Op::MaxPool2dGrad}});
+
+  // Loops round their operands as autocast rounds those of their products.
+  const bool rounds_loops = rounds && options.enabled(kAutocast);
+  RoundedValues rounded;
+  run(kRoundLoopOperands, round_loop_operands, {rounds_loops, {Op::Scan}});
+  run(kAutocast, [&rounded](Roots given, const PlanOptions& of) {
+    return autocast(std::move(given), of, rounded);
+  });
+  run(kSumRounded,
+      [&rounded](Roots given, const PlanOptions& of) {
+        return sum_rounded(std::move(given), of, rounded);
+      },
+      {rounds && !rounded.empty(), {Op::Sum}});
+  run(kRoundLoopResults, round_loop_results, {rounds_loops, {Op::Scan}});
+
+  run(kDecompose, decompose);
+  run(kPadLogitRows, pad_logit_rows, {on_gpu, {Op::Max}});
+  // Asked before the next passes write products with 16-bit operands explicitly.
+  const LowPrecision low = low_precision_in(roots.order().nodes);
+  run(kLowerArgumentPrecision, lower_argument_precision, {on_gpu && low.any, {Op::Matmul}});
+  run(kLowerProductPrecision, lower_product_precision, {on_gpu && low.any, {Op::Matmul}});
+  run(kLowerResidualPrecision, lower_residual_precision,
+      {on_gpu && low.bf16_products, {Op::Matmul}});
+  run(kLowerActivationPrecision, lower_activation_precision, {low.any});
+
+  run(kFoldConstants, fold_constants);
+  run(kDropNoops, drop_noops);
+  run(kShare, share);
   if (options.enabled(kVerifyGraph)) roots = verify_graph(std::move(roots), options);
   return roots;
 }
@@ -157,15 +187,15 @@ struct MergeRule {
   void (*apply)(Merger&);
 };
 constexpr MergeRule kMergeRules[] = {
-    {kFuse, merge_concats},       {kPrologue, merge_prologues},   {kReductions, merge_reductions},
-    {kReductions, merge_vectors}, {kJoin, merge_side_by_side},    {kPhases, merge_in_a_row},
-    {kChain, merge_slices},       {kPlanMemory, merge_overwrites}};
+    {kConcats, merge_concats}, {kPrologue, merge_prologues},   {kReductions, merge_reductions},
+    {kVectors, merge_vectors}, {kJoin, merge_side_by_side},    {kPhases, merge_in_a_row},
+    {kChain, merge_slices},    {kOverwrites, merge_overwrites}};
 
 void merge_neighbours(Program& program, Lists& before, const PlanOptions& options,
                       Pipeline& pipeline) {
   Merger merger(program, before, options);
   for (const MergeRule& rule : kMergeRules)
-    pipeline.plan_pass(rule.pass, "regions", [&] {
+    pipeline.region_pass(rule.pass, "regions", [&] {
       const int regions = merger.size();
       rule.apply(merger);
       return std::pair(regions, merger.size());
@@ -191,26 +221,27 @@ void plan_bodies(Program& program, const PlanOptions& options) {
 
 }  // namespace
 
-const PassInfo& pass_info(int pass) { return kPasses[pass]; }
-
 std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
                                             std::span<Node* const> leaves,
                                             const PlanOptions& given) {
   const auto start = Clock::now();
   PlanOptions options = given;
   Roots roots(std::vector<Tensor>(wanted.begin(), wanted.end()));
-  options.channels_last =
-      given.traits.convolves_channels_last && keeps_channels_last(roots.order().nodes, given);
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.device = options.device;
   p.devices = {options.device};
   p.traits = options.traits;
   p.threads = options.threads;
+  Pipeline pipeline(options, p);
+  pipeline.plan_pass(kChannelsLast, "graphs in NHWC", [&] {
+    options.channels_last =
+        given.traits.convolves_channels_last && keeps_channels_last(roots.order().nodes, given);
+    return std::pair(0, options.channels_last ? 1 : 0);
+  });
   // The library for NHWC convolutions takes a fifth of a second to load.
   if (options.channels_last)
     for (const Engine* engine : options.engines) engine->start();
-  Pipeline pipeline(options, p);
   roots = run_graph_passes(std::move(roots), options, pipeline);
   p.graph = GraphRecord(roots.order());
   p.node_count = p.graph.node_count();
@@ -227,12 +258,21 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
     return std::pair(items, static_cast<int>(fused.groups.size()));
   });
+  pipeline.plan_pass(kRecompute, "values", [&] {
+    if (options.enabled(kFuse) && options.enabled(kRecompute) &&
+        options.traits.remake.most_cost > 0)
+      remake(lowered, fused, options.traits);
+    int recomputed = 0;
+    for (const Group& g : fused.groups) recomputed += static_cast<int>(g.remade.size());
+    return std::pair(0, recomputed);
+  });
   p.limits = fused.limits;
   emit(lowered, fused, static_cast<int>(leaves.size()), p);
+  pipeline.verify_regions(kRecompute);
   plan_bodies(p, options);
   std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
   merge_neighbours(p, before, options, pipeline);
-  pipeline.plan_pass(kChooseEngine, "steps", [&] {
+  pipeline.region_pass(kChooseEngine, "steps", [&] {
     choose_engines(p, options);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });

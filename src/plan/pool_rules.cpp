@@ -55,10 +55,13 @@ Tensor sum_first(const Node& node, std::span<const Tensor> inputs) {
 
 }  // namespace
 
-Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs) {
-  if (node.op == Op::Where) return mask_first(node, inputs);
-  if (node.op == Op::Sum) return sum_first(node, inputs);
-  return {};
+Roots before_pooling(Roots roots, const PlanOptions&) {
+  const auto is_mask_or_sum = [](const Node& node) {
+    return node.op == Op::Where || node.op == Op::Sum;
+  };
+  return rewrite_where(roots, is_mask_or_sum, [](Node& node, std::span<const Tensor> inputs) {
+    return node.op == Op::Where ? mask_first(node, inputs) : sum_first(node, inputs);
+  });
 }
 
 bool is_max_pool_grad(const Node& node) { return node.op == Op::MaxPool2dGrad && !node.realised(); }

@@ -3,18 +3,16 @@
 // position of each maximum for the gradient.
 #pragma once
 
-#include <span>
 #include <unordered_map>
 
-#include <tenon/tensor.h>
-
 #include "graph/node.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
-/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
-/// inputs.
-Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs);
+/// Moves masks and sums behind the gradient of max pooling in front of it.
+Roots before_pooling(Roots roots, const PlanOptions& options);
 
 bool is_max_pool_grad(const Node& node);
 

@@ -171,11 +171,12 @@ std::string print_fusion(const Program& p) {
 }
 
 std::string print_passes(const Program& p) {
+  constexpr std::size_t kPassWidth = 28;
   std::string out;
   for (const PassRecord& pass : p.passes)
-    out += cat(pad_to(pass.name, 16), pad_to(milliseconds(pass.ms), 12), pass.before, " -> ",
-               pass.after, " ", pass.unit, "\n");
-  out += cat(pad_to("total", 16), milliseconds(p.planning_ms), "\n");
+    out += cat(pad_to(pass.name, kPassWidth), pad_to(milliseconds(pass.ms), 12), pass.before,
+               " -> ", pass.after, " ", pass.unit, "\n");
+  out += cat(pad_to("total", kPassWidth), milliseconds(p.planning_ms), "\n");
   return out;
 }
 

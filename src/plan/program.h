@@ -14,6 +14,7 @@
 #include "device/traits.h"
 #include "plan/engine.h"
 #include "plan/graph_record.h"
+#include "plan/passes.h"
 #include "plan/region.h"
 #include "plan/tune.h"
 
@@ -93,39 +94,6 @@ struct Program {
   std::int64_t peak_bytes() const { return arena_bytes + leaf_bytes + output_bytes; }
 };
 
-enum PassId : std::uint32_t {
-  kVerifyGraph,
-  kLoops,
-  kLegalize,
-  kFoldConstants,
-  kDropNoops,
-  kFactors,
-  kShare,
-  kBeforePooling,
-  kAutocast,
-  kDecompose,
-  kLayout,
-  kFuse,
-  kPrologue,
-  kReductions,
-  kJoin,
-  kPhases,
-  kChain,
-  kChooseEngine,
-  kOrder,
-  kPlanMemory,
-  kVerifyProgram,
-  kPassCount
-};
-
-/// A pass's name and whether it may be switched off; in pipeline order.
-struct PassInfo {
-  const char* name;
-  bool optional;
-  const char* why_here;
-};
-const PassInfo& pass_info(int pass);
-
 /// A weight and its rounded copy, which products read instead: a 16-bit variable with the same
 /// values, rounded. Filters [K, C, R, S] that are read in NHWC are stored as [K, R*S, C].
 struct RoundedCopy {
@@ -140,13 +108,15 @@ struct PlanOptions {
   DeviceTraits traits;                  // of that kind of device
   Tuning* tuning = nullptr;             // null: engines by estimate alone
   std::span<const RoundedCopy> copies;  // of weights that the program reads
-  std::uint32_t disabled = 0;           // bit mask of PassId
+  PassSet disabled;                     // passes that are switched off
   std::int64_t memory_limit = 0;        // set by the user, in bytes; 0: none
   std::int64_t device_memory = 0;       // in bytes; 0: unknown
   bool results_apart = false;           // no two results share a value, as loop bodies require
   // NHWC activations (plan/layout.h); plan_program() decides once
   bool channels_last = false;
-  bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
+  // The graph or the regions are checked after each pass, as builds without NDEBUG always do.
+  bool checks_passes = false;
+  bool enabled(PassId pass) const { return !disabled.contains(pass); }
   /// Whether the user's limit is smaller than the device's memory.
   bool limited_by_user() const {
     return memory_limit > 0 && (device_memory == 0 || memory_limit < device_memory);

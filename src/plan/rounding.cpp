@@ -1,4 +1,4 @@
-// The pass autocast, and the choice of weights that keep a rounded copy.
+// The passes autocast and sum_rounded, and the choice of weights that keep a rounded copy.
 //
 // Operands of large products are rounded once, by their producer, and read many times. Operands of
 // small products are rounded when loaded, which saves a kernel. A weight's rounded copy costs no
@@ -17,7 +17,6 @@
 #include "ops/infer.h"
 #include "ops/table.h"
 #include "plan/layout.h"
-#include "plan/loop_rounding.h"
 #include "plan/views.h"
 
 namespace tenon {
@@ -123,9 +122,6 @@ const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
   return nullptr;
 }
 
-// Rounded tensors by their source.
-using Rounded = std::unordered_map<const Node*, Tensor>;
-
 // Whether all elements were of that 16-bit dtype before a cast to float32.
 bool was_16_bit(const Node& node, DType dtype) {
   if (node.realised()) return false;
@@ -140,7 +136,7 @@ bool was_16_bit(const Node& node, DType dtype) {
 // Whether the inputs of a concatenation are rounded instead of its result. True if all inputs are
 // numbers or values already rounded for other products (a loop's states at the start of each step).
 // Also true inside the body of a loop, where the producers store the inputs rounded.
-bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& options) {
+bool joins_rounded(const Node& node, const RoundedValues& rounded, const PlanOptions& options) {
   if (node.realised() || node.op != Op::Concat) return false;
   if (options.results_apart) return true;
   const auto in = node.in();
@@ -158,7 +154,7 @@ bool was_rounded(const Node& node, DType dtype) {
 }
 
 // The cast goes below views, so that a product and its transpose share one cast.
-Tensor downcast(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
+Tensor downcast(const Tensor& x, DType dtype, const PlanOptions& options, RoundedValues& rounded) {
   const Node& node = *x.node();
   if (is_view(node)) {
     const Tensor base = downcast(Tensor(node.input(0)), dtype, options, rounded);
@@ -184,7 +180,7 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 // Attention in 16 bits: all operands of its products are rounded, and its results have that dtype
 // too.
 Tensor lowered_attention(const Node& node, std::span<const Tensor> inputs,
-                         const PlanOptions& options, Rounded& rounded) {
+                         const PlanOptions& options, RoundedValues& rounded) {
   const DType low_dtype = attention_dtype(node, options);
   if (low_dtype == node.input(0)->dtype) return {};
   std::vector<Tensor> operands(inputs.begin(), inputs.end());
@@ -206,21 +202,6 @@ Tensor cast_result(const Node& node, const Tensor& owner) {
   return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&low_precision, 1));
 }
 
-// A bias gradient sums values that a product beside it reads rounded. It sums the rounded values
-// instead, so the float32 values have no reader and are never written.
-Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& rounded) {
-  const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    const auto found = rounded.find(base_of(inputs[0].node()));
-    if (found == rounded.end() || inputs[0].node()->realised()) return {};
-    const Tensor low_precision = downcast(inputs[0], found->second.dtype(), options, rounded);
-    const Tensor wide =
-        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&low_precision, 1));
-    return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
-  };
-  return rewrite(roots, rule,
-                 [](const Node& node, std::span<Node* const>) { return node.op == Op::Sum; });
-}
-
 }  // namespace
 
 DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
@@ -231,13 +212,7 @@ DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
   return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? low_dtype : DType::Float32;
 }
 
-Roots autocast(Roots roots, const PlanOptions& options) {
-  Rounded rounded;
-  const auto is_scan = [](const Node* node) { return node->op == Op::Scan; };
-  const std::vector<Node*>& nodes = roots.order().nodes;
-  const bool rounds_loops =
-      options.traits.rounds_operands && std::any_of(nodes.begin(), nodes.end(), is_scan);
-  if (rounds_loops) roots = round_loop_operands(std::move(roots), options);
+Roots autocast(Roots roots, const PlanOptions& options, RoundedValues& rounded) {
   const bool lower_activation_precision =
       stores_activations_in_16_bits(roots.order().nodes, options);
   const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
@@ -267,14 +242,37 @@ Roots autocast(Roots roots, const PlanOptions& options) {
         operands[k] = cast(downcast(inputs[k], low_dtype, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   };
-  roots = rewrite(roots, rule, [](const Node& node, std::span<Node* const>) {
+  const auto may_round = [](const Node& node) {
     const OpKind kind = kind_of(node.op);
     return kind == OpKind::Contraction || kind == OpKind::Attention || node.op == Op::Result ||
            node.op == Op::Cast;
-  });
-  if (!options.traits.rounds_operands) return roots;
-  if (!rounded.empty()) roots = sum_rounded(roots, options, rounded);
-  return rounds_loops ? round_loop_results(std::move(roots)) : roots;
+  };
+  return rewrite_where(roots, may_round, rule);
+}
+
+Roots sum_rounded(Roots roots, const PlanOptions& options, RoundedValues& rounded) {
+  const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    const auto found = rounded.find(base_of(inputs[0].node()));
+    if (found == rounded.end() || inputs[0].node()->realised()) return {};
+    const Tensor low_precision = downcast(inputs[0], found->second.dtype(), options, rounded);
+    const Tensor wide =
+        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&low_precision, 1));
+    return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
+  };
+  const auto is_sum = [](const Node& node) { return node.op == Op::Sum; };
+  return rewrite_where(roots, is_sum, rule);
+}
+
+LowPrecision low_precision_in(std::span<Node* const> nodes) {
+  LowPrecision found;
+  for (const Node* node : nodes) {
+    if (item_size(node->dtype) == 2) found.any = true;
+    const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
+    if (attrs == nullptr) continue;
+    if (attrs->precision == Precision::Bf16) found.any = found.bf16_products = true;
+    if (attrs->precision == Precision::Fp16) found.any = true;
+  }
+  return found;
 }
 
 Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last) {

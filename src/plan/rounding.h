@@ -3,11 +3,30 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "plan/graph_passes.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
+
+/// Values that autocast() rounded, by the node that was rounded.
+using RoundedValues = std::unordered_map<const Node*, Tensor>;
+/// Rounds the operands of float32 contractions to the precision that was chosen. Sums and results
+/// stay float32. Adds what it rounded to `rounded`.
+Roots autocast(Roots roots, const PlanOptions& options, RoundedValues& rounded);
+/// A bias gradient sums values that a product beside it reads rounded. It sums the rounded values
+/// instead, so the float32 values have no reader and are never written.
+Roots sum_rounded(Roots roots, const PlanOptions& options, RoundedValues& rounded);
+
+/// Whether a graph stores or multiplies values in 16 bits, and whether it has products that round
+/// their operands to bfloat16.
+struct LowPrecision {
+  bool any = false, bf16_products = false;
+};
+LowPrecision low_precision_in(std::span<Node* const> nodes);
 
 /// The 16-bit dtype that both operands of a product are rounded to ahead of it, if rounding the
 /// `kept` operands costs nothing; Float32: they are not rounded ahead.

@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "plan/calls.h"
 #include "plan/delay_leaf_steps.h"
+#include "plan/engine_choice.h"
 #include "plan/region_key.h"
 #include "plan/times.h"
 #include "plan/tune.h"
@@ -78,25 +79,6 @@ bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, cons
   step.choice = like.choice;
   return true;
 }
-
-}  // namespace
-
-void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options) {
-  std::string& passed_over = step.passed_over;
-  for (const Engine* engine : by_estimate(options.engines, step.region, values, &passed_over)) {
-    try {
-      step.kernel = engine->prepare(step.region, values, options.threads);
-      step.engine = engine;
-      return;
-    } catch (const NotSupported& e) {  // a library that turns out to have no kernel for the region
-      passed_over += cat(passed_over.empty() ? "" : "; ", engine->name(), ": ", e.what());
-    }
-  }
-  throw NotSupported(cat("no engine runs ", step.region.title, " (", label_text(step.region.label),
-                         "): ", step.passed_over));
-}
-
-namespace {
 
 /// Chooses engines and kernels for steps without an equal earlier step, in parallel if there are
 /// many. The choices are independent, except for the block counters that kernels take.
@@ -164,6 +146,13 @@ void choose_engines(Program& program, const PlanOptions& options) {
       choose_by_estimate(step, program.values, options);
     if (!advice[s].key.empty()) keep_choice(program, step, advice[s], options);
   }
+}
+
+void repeat_choices(const Program& program, Tuning& tuning) {
+  for (const Step& step : program.steps)
+    for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
+      repeat_choices(*body, tuning);
+  for (const TakenChoice& taken : program.taken) tuning.taken(taken.key, taken.choice);
 }
 
 namespace {

@@ -10,8 +10,8 @@ namespace tenon {
 /// with the best estimate that claims its region (by_estimate) and can prepare it. Throws
 /// NotSupported, naming the step and every engine's reason, if there is none.
 void choose_engines(Program& program, const PlanOptions& options);
-/// The second half of choose_engines(), for one step: without advice.
-void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options);
+/// Reports the choices of an already planned program and of its bodies to `tuning` again.
+void repeat_choices(const Program& program, Tuning& tuning);
 /// Reorders steps. Among ready steps it takes the one that leaves the least memory live. If memory
 /// is not shared, it takes the one with the longest path of waiting steps. `before` is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);

@@ -10,10 +10,13 @@
 #include "plan/strided.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <tenon/ops.h>
 
 #include "graph/attrs.h"
+#include "graph/node.h"
+#include "plan/layout.h"
 
 namespace tenon {
 namespace {
@@ -68,14 +71,18 @@ Tensor input_grad(const Node& node, const Tensor& dy, const Tensor& w) {
   return pad(y, {0, x[3] - y.size(3), 0, x[2] - y.size(2)});
 }
 
-}  // namespace
+bool is_strided(const Node& node) {
+  if (node.op != Op::Conv2d && node.op != Op::Conv2dInputGrad && node.op != Op::Conv2dWeightGrad)
+    return false;
+  const ConvAttrs& v = node.attrs.as<ContractionAttrs>().conv;
+  return v.stride_h != 1 || v.stride_w != 1;
+}
 
+/// The first and the third rule; undefined if neither fits.
 Tensor without_stride(const Node& node, std::span<const Tensor> inputs) {
   const bool by_input = node.op == Op::Conv2dInputGrad;
-  if (!by_input && node.op != Op::Conv2d && node.op != Op::Conv2dWeightGrad) return {};
   ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
   ConvAttrs& v = attrs.conv;
-  if (v.stride_h == 1 && v.stride_w == 1) return {};
   const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : inputs[1].shape();
   if (!pays(node, attrs, w)) return {};
   if (by_input)
@@ -87,13 +94,13 @@ Tensor without_stride(const Node& node, std::span<const Tensor> inputs) {
   return make_node(node.op, node.dtype, node.shape, attrs, operands);
 }
 
+/// The second rule; undefined if it does not fit.
 Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs) {
   ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
   const ConvAttrs v = attrs.conv;
   const Shape &x = node.shape, &w = inputs[1].shape(), &dy = inputs[0].shape();
   const bool bf16 = attrs.precision == Precision::Bf16;
-  if (node.op != Op::Conv2dInputGrad || (v.stride_h == 1 && v.stride_w == 1) || v.groups != 1 ||
-      w[2] != 1 || w[3] != 1 || v.pad_h != 0 || v.pad_w != 0 ||
+  if (v.groups != 1 || w[2] != 1 || w[3] != 1 || v.pad_h != 0 || v.pad_w != 0 ||
       (!bf16 && attrs.precision != Precision::Fp16))
     return {};
   attrs.conv = {};
@@ -104,6 +111,21 @@ Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs) {
   y = reshape(y, {x[0], dy[2] * v.stride_h, dy[3] * v.stride_w, x[1]});
   y = pad(y, {0, 0, 0, x[3] - y.size(2), 0, x[2] - y.size(1)});
   return cast(permute(y, {0, 3, 1, 2}), node.dtype);
+}
+
+}  // namespace
+
+Roots remove_strides(Roots roots, const PlanOptions& options) {
+  // Results that the user asked for are not rounded to the 16 bits of activations.
+  std::unordered_set<const Node*> wanted;
+  for (const Tensor& root : roots) wanted.insert(root.node());
+  return rewrite_where(
+      roots, is_strided, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+        const bool stays_last =
+            options.channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
+        if (!stays_last) return without_stride(node, inputs);
+        return wanted.count(&node) == 0 ? spread_pixels(node, inputs) : Tensor();
+      });
 }
 
 }  // namespace tenon

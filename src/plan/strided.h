@@ -2,20 +2,14 @@
 // fast kernels.
 #pragma once
 
-#include <span>
-
-#include <tenon/tensor.h>
-
-#include "graph/node.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
-/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
-/// inputs.
-Tensor without_stride(const Node& node, std::span<const Tensor> inputs);
-
-/// The input gradient of a strided 1 x 1 convolution over a 16-bit NHWC activation: a matrix
-/// product of pixels, whose results are spread to their positions. Undefined if it does not fit.
-Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs);
+/// Strided convolutions and their gradients become convolutions of stride 1. With NHWC activations,
+/// the input gradient of a 1 x 1 convolution becomes a matrix product of pixels, whose results are
+/// spread to their positions.
+Roots remove_strides(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph/attrs.h"
+#include "graph/node.h"
 
 namespace tenon {
 namespace {
@@ -55,16 +56,7 @@ bool is_without_mean(const Tensor& x, const Node& sum) {
   return count->attrs.as<ConstantAttrs>().value.real() == static_cast<double>(summands);
 }
 
-}  // namespace
-
-Node* summed_deviations(const Node& node) {
-  const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
-  if (node.op != Op::Sum || node.realised() || !wide) return nullptr;
-  const Node* square = unmade(Tensor(node.input(0)), Op::Square);
-  if (square == nullptr || !is_without_mean(Tensor(square->input(0)), node)) return nullptr;
-  return square->input(0)->input(0);
-}
-
+/// The rewritten sum, or an undefined tensor if it has no such factor.
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
   if (node.op != Op::Sum || !wide) return {};  // in 16 bits a sum without its factor may overflow
@@ -100,6 +92,21 @@ Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   }
   if (negative) total = make_node(Op::Neg, node.dtype, node.shape, {}, std::span(&total, 1));
   return total;
+}
+
+}  // namespace
+
+Node* summed_deviations(const Node& node) {
+  const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
+  if (node.op != Op::Sum || node.realised() || !wide) return nullptr;
+  const Node* square = unmade(Tensor(node.input(0)), Op::Square);
+  if (square == nullptr || !is_without_mean(Tensor(square->input(0)), node)) return nullptr;
+  return square->input(0)->input(0);
+}
+
+Roots factors(Roots roots, const PlanOptions&) {
+  const auto is_sum = [](const Node& node) { return node.op == Op::Sum; };
+  return rewrite_where(roots, is_sum, factor_out_of_sum);
 }
 
 }  // namespace tenon

@@ -2,17 +2,13 @@
 // tensor times different factors become one sum.
 #pragma once
 
-#include <span>
-
-#include <tenon/tensor.h>
-
-#include "graph/node.h"
+#include "plan/program.h"
+#include "plan/rewrite.h"
 
 namespace tenon {
 
-/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
-/// inputs.
-Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs);
+/// Moves factors that are constant along the axes of a sum out of the sum.
+Roots factors(Roots roots, const PlanOptions& options);
 
 /// x, if the node is the sum of (x - mean of x)² with the mean over the summed axes; otherwise
 /// null.

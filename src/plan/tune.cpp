@@ -15,7 +15,6 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "plan/program.h"
 
 namespace tenon {
 namespace {
@@ -390,13 +389,6 @@ bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engin
     std::string why;
     return !runs(*engine, region, values, &why) || competed(choice, engine->name());
   });
-}
-
-void repeat_choices(const Program& program, Tuning& tuning) {
-  for (const Step& step : program.steps)
-    for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
-      repeat_choices(*body, tuning);
-  for (const TakenChoice& taken : program.taken) tuning.taken(taken.key, taken.choice);
 }
 
 std::string choice_text(const TuneAdvice& advice) {

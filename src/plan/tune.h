@@ -104,8 +104,6 @@ const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const>
 /// Whether every engine that claims the region took part in the measurement.
 bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
                   const Region& region, std::span<const Value> values);
-/// Reports the choices of an already planned program and of its bodies to `tuning` again.
-void repeat_choices(const Program& program, Tuning& tuning);
 /// For printing: "tuned: 12.3 us, next cublaslt 2 14.0 us".
 std::string choice_text(const TuneAdvice& advice);
 

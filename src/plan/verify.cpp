@@ -1,5 +1,5 @@
-// Checks regions one by one, then who writes and reads each value, then the arena: one pass over
-// the steps keeps live values sorted by offset.
+// The check of a program looks at regions one by one, then at who writes and reads each value, then
+// at the arena: one pass over the steps keeps live values sorted by offset.
 #include "plan/verify.h"
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "graph/node.h"
+#include "ops/table.h"
 #include "plan/fuse.h"
 #include "plan/merge/bands.h"
 #include "plan/plan_graph.h"
@@ -286,6 +288,10 @@ bool may_overwrite(const PartsOf& writers, const PartsOf& readers, ValueId id) {
   return true;
 }
 
+bool is_given(const Value& v) {
+  return v.kind == Value::Kind::Leaf || v.kind == Value::Kind::Variable;
+}
+
 /// Checks who writes and reads each value, step by step.
 class Flow {
  public:
@@ -314,10 +320,6 @@ class Flow {
   }
 
  private:
-  static bool is_given(const Value& v) {
-    return v.kind == Value::Kind::Leaf || v.kind == Value::Kind::Variable;
-  }
-
   void follow(const Region& region) {
     for (ValueId id : region.reads) {
       if (written_[at(id)] == 0)
@@ -436,15 +438,86 @@ void check_step(const Program& program, const Step& step) {
     throw InternalError(cat("step ", step.region.title, ": its engine does not run it: ", why));
 }
 
-}  // namespace
-
-void verify_program(const Program& program) {
+void check_steps(const Program& program) {
   constexpr std::int64_t kAtOnce = 64;
   const std::int64_t steps = std::ssize(program.steps);
   parallel_for(divide_up(steps, kAtOnce), [&](std::int64_t k, int) {
     const std::int64_t end = std::min((k + 1) * kAtOnce, steps);
     for (std::int64_t s = k * kAtOnce; s < end; ++s) check_step(program, program.steps[at(s)]);
   });
+}
+
+/// Who reads and writes each value, whatever the order of the steps.
+void check_accesses(const Program& program) {
+  std::vector<char> read(program.values.size(), 0), written(program.values.size(), 0);
+  for (const Step& step : program.steps) {
+    for (ValueId id : step.region.reads) read[at(id)] = 1;
+    for (ValueId id : step.region.writes) written[at(id)] = 1;
+    for (const Region& part : step.region.parts)
+      if (step.region.kind == RegionKind::Joined)
+        for (ValueId id : part.reads) read[at(id)] = 1;
+  }
+  for (const OutputSlot& out : program.outputs) read[at(out.value)] = 1;
+  for (std::size_t v = 0; v < program.values.size(); ++v) {
+    const Value& value = program.values[v];
+    const bool has_memory = value.kind != Value::Kind::Elided;
+    if (has_memory && read[v] == 0)
+      throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
+    if (has_memory && written[v] == 0 && !is_given(value))
+      throw InternalError(cat("value ", v, " is read and never written"));
+    if (!has_memory && (read[v] != 0 || written[v] != 0))
+      throw InternalError(cat("value ", v, " has no memory and is asked for"));
+  }
+}
+
+template <class F>
+void blame(PassId pass, F&& check) {
+  try {
+    check();
+  } catch (const InternalError& error) {
+    throw InternalError(cat("after the pass ", pass_info(pass).name, ": ", error.what()));
+  }
+}
+
+}  // namespace
+
+Roots verify_graph(Roots roots, const PlanOptions&) {
+  for (Node* node : roots.order().nodes) {
+    if (node->realised()) continue;
+    const OpInfo& info = op_info(node->op);
+    if (info.arity >= 0 && int{info.arity} != int{node->input_count})
+      throw InternalError(
+          cat(info.name, " has ", int{node->input_count}, " inputs, its row says ", info.arity));
+    const Inferred inferred = info.infer(*node);
+    if (inferred.dtype != node->dtype || inferred.shape != node->shape)
+      throw InternalError(cat(info.name, " (", label_text(node->label), ") is ", node->dtype,
+                              node->shape, " but its row infers ", inferred.dtype, inferred.shape));
+  }
+  return roots;
+}
+
+void verify_after(PassId pass, const Roots& given, const Roots& made, const PlanOptions& options) {
+  blame(pass, [&] {
+    if (given.size() != made.size())
+      throw InternalError(
+          cat(given.size(), " tensors were requested, and there are ", made.size()));
+    for (auto before = given.begin(), now = made.begin(); before != given.end(); ++before, ++now)
+      if (before->dtype() != now->dtype() || before->shape() != now->shape())
+        throw InternalError(cat("a requested tensor was ", before->dtype(), before->shape(),
+                                " and is ", now->dtype(), now->shape()));
+    verify_graph(made, options);
+  });
+}
+
+void verify_after(PassId pass, const Program& program) {
+  blame(pass, [&] {
+    check_steps(program);
+    check_accesses(program);
+  });
+}
+
+void verify_program(const Program& program) {
+  check_steps(program);
   Flow(program).run();
   check_arena(program);
 }

@@ -119,7 +119,7 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
 }
 
 void after_run(Trace& t, Bound& b) {
-  const std::uint64_t now = advance_assignment_clock();
+  const std::uint64_t now = advance_clock();
   b.variables.end();
   b.given_use.end();
   for (ValueId id : t.program->assigned)

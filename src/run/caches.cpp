@@ -160,7 +160,7 @@ CacheStats cache_stats() {
 }
 
 void set_cache_limit(std::int64_t bytes) {
-  if (bytes < 0) throw ValueError(cat("cache limit = ", bytes, ": use a number of bytes"));
+  if (bytes < 0) throw ValueError(cat("cache limit = ", bytes, ": use 0 or more bytes"));
   ledger().limit.store(bytes, std::memory_order_relaxed);
   make_room();
 }

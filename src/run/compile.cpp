@@ -195,7 +195,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
     it->second->touch();
     if (latest != it->second) {
       before = std::exchange(latest, it->second);
-      if (before != nullptr) before->rest();
+      if (before != nullptr) before->drop_idle_outputs();
     }
     return it->second;
   }
@@ -248,7 +248,7 @@ Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs)
 // ---- The public function ----------------------------------------------------------------------
 
 CompiledFunction::CompiledFunction(Body f) {
-  if (!f) throw ValueError("compile: it was given an empty function");
+  if (!f) throw ValueError("compile: the function is empty");
   impl_ = std::make_shared<Impl>(std::move(f));
   enter(impl_->arenas);
 }
@@ -267,7 +267,7 @@ Outputs CompiledFunction::run_many(int runs, const std::vector<Tensor>& inputs) 
     if (inputs[k].rank() == 0 || (inputs[k].size(0) != runs && inputs[k].size(0) != 1))
       throw ShapeError(cat("run_many: input ", k, " is ", inputs[k].shape(),
                            "; its first axis must be ", runs,
-                           ", the number of runs, or 1 for one that they share"));
+                           ", the number of runs, or 1 if all runs share it"));
   return impl_->run(inputs, runs);
 }
 

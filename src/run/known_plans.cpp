@@ -14,6 +14,7 @@
 
 #include "graph/form.h"
 #include "plan/rounding.h"
+#include "plan/schedule.h"
 #include "plan/sized_plan.h"
 #include "run/caches.h"
 #include "run/runner.h"

@@ -113,15 +113,6 @@ void prefetch(const Node& node) {
   for (std::size_t line = 0; line < sizeof(Node); line += 64) __builtin_prefetch(first + line);
 }
 
-// A variable that the node reads and that this thread assigned after the node was built.
-const Node* assigned_since(const Node& node) {
-  for (const Node* in : node.in())
-    if (in->op == Op::Variable && node.built_at < in->assigned_at() && assigned_here(*in->value) &&
-        node.op != Op::Assign)
-      return in;
-  return nullptr;
-}
-
 // Updates that a value carries use the variables' values at evaluation. Requested values must use
 // the variables' values from when the graph was built.
 void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) {
@@ -246,7 +237,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     use.begin(values);
     run_steps(program, values.data(), base);
   }
-  const std::uint64_t now = advance_assignment_clock();
+  const std::uint64_t now = advance_clock();
   use.end();
   // Keeps the variables alive: a realised root releases its inputs, and may have been the last
   // holder of a variable.

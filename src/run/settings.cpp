@@ -27,7 +27,7 @@ PlanOptions plan_options(const Context& context, Device device) {
   out.traits = backend.traits();
   out.engines = backend.engines(device.index, context.engines == EngineSet::Reference);
   out.threads = threads_of(context);
-  out.disabled = context.disabled_passes;
+  out.disabled = PassSet::of_bits(context.disabled_passes);
   out.memory_limit = context.memory_limit;
   out.tuning = tuning_of(device, context.tune);
   // A program that does not fit the GPU's memory is refused before it runs.
@@ -40,8 +40,7 @@ std::uint64_t planning_key(const Context& context) {
   std::uint64_t key = current_tune_record();
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(threads_of(context)), static_cast<std::uint64_t>(context.tune),
-        static_cast<std::uint64_t>(context.engines),
-        static_cast<std::uint64_t>(context.disabled_passes),
+        static_cast<std::uint64_t>(context.engines), context.disabled_passes,
         static_cast<std::uint64_t>(context.memory_limit)})
     key = (key + part) * 0x9E3779B97F4A7C15ull ^ part;
   return key;
@@ -85,16 +84,17 @@ void set_pass_enabled(const std::string& pass, bool enabled) {
   const std::vector<std::string> names = pass_names();
   for (int k = 0; k < int{kPassCount}; ++k) {
     if (pass != names[static_cast<std::size_t>(k)]) continue;
-    if (!pass_info(k).optional && !enabled)
-      throw ValueError(cat("pass '", pass, "' cannot be switched off: nothing runs without it"));
-    std::uint32_t& disabled = this_context().disabled_passes;
-    disabled = enabled ? disabled & ~(1u << k) : disabled | 1u << k;
+    if (pass_info(k).required != nullptr && !enabled)
+      throw ValueError(cat("pass '", pass, "' cannot be switched off: ", pass_info(k).required));
+    std::uint64_t& disabled = this_context().disabled_passes;
+    disabled = enabled ? disabled & ~PassSet::bit(k) : disabled | PassSet::bit(k);
     return;
   }
   const std::string near = nearest(pass, names.data(), static_cast<int>(names.size()));
   std::string optional;
   for (int k = 0; k < int{kPassCount}; ++k)
-    if (pass_info(k).optional) optional += cat(optional.empty() ? "" : ", ", pass_info(k).name);
+    if (pass_info(k).required == nullptr)
+      optional += cat(optional.empty() ? "" : ", ", pass_info(k).name);
   throw ValueError(cat("pass '", pass, "' is unknown",
                        near.empty() ? "" : cat("; did you mean '", near, "'?"),
                        " (those that can be switched off: ", optional, ")"));

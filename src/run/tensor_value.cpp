@@ -1,4 +1,5 @@
-// Reading tensors from the host: evaluates pending tensors, then reads their memory.
+// Reading tensors from the host: evaluates pending tensors, then reads their memory. The host copy
+// of a GPU tensor is kept until the tensor is assigned.
 #include <cmath>
 #include <mutex>
 

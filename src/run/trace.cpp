@@ -64,11 +64,11 @@ Shape row_of(const Shape& shape) {
 
 // The function's results for placeholder inputs.
 std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
-                             const std::vector<Tensor>& stand_ins) {
+                             const std::vector<Tensor>& placeholders) {
   std::vector<Tensor> outputs;
   {
     RandomTraceGuard guard(&t.random);
-    outputs = function(stand_ins);
+    outputs = function(placeholders);
   }
   // Outputs that need no computation (an input passed through, a known value) are copied by the
   // program.
@@ -99,20 +99,20 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
   auto t = std::make_shared<Trace>();
   t->signature = std::move(signature);
   t->key = key;
-  std::vector<Tensor> stand_ins;
-  stand_ins.reserve(t->signature.size());
+  std::vector<Tensor> placeholders;
+  placeholders.reserve(t->signature.size());
   for (const Input& in : t->signature)
-    stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
+    placeholders.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
   // Values that the function creates itself live as long as its results.
-  const std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
+  const std::vector<Tensor> roots = roots_of(*t, function, placeholders);
   std::vector<Node*> leaves;
   plan(*t, roots, leaves, anew);
   for (Node* leaf : leaves) {
     int input = -1;
-    for (std::size_t k = 0; k < stand_ins.size(); ++k)
-      if (stand_ins[k].node() == leaf) input = static_cast<int>(k);
+    for (std::size_t k = 0; k < placeholders.size(); ++k)
+      if (placeholders[k].node() == leaf) input = static_cast<int>(k);
     t->input_of_slot.push_back(input);
     t->leaves.emplace_back(leaf);
   }
@@ -294,7 +294,7 @@ void Trace::drop(std::span<Outputs::Held* const> gone) {
   }
 }
 
-void Trace::rest() {
+void Trace::drop_idle_outputs() {
   std::vector<Outputs::Held*> gone;
   {
     const std::lock_guard lock(mutex_);

@@ -114,7 +114,7 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   Outputs::Held* take_outputs(int runs);
   void give_back(Outputs::Held* held) noexcept;
   /// Releases large idle outputs, because another trace of the function is in use now.
-  void rest();
+  void drop_idle_outputs();
 
  private:
   std::int64_t output_bytes(int runs) const;

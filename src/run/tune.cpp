@@ -16,8 +16,8 @@
 
 #include <tenon/shapes_only.h>
 #include "base/index.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
 #include "plan/program.h"
 #include "plan/region_key.h"
 #include "run/devices.h"

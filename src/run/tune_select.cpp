@@ -8,8 +8,8 @@
 
 #include <tenon/error.h>
 
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
 
 namespace tenon {
 namespace {

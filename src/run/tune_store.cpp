@@ -6,9 +6,9 @@
 #include <tenon/error.h>
 
 #include "backends/backends.h"
-#include "base/cache_file.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
+#include "base/system/log.h"
 #include "device/backend.h"
 
 namespace tenon {

@@ -12,8 +12,9 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/log.h"
+#include "data/samples/derived_dataset.h"
 #include "io/file.h"
 #include "train/model_file.h"
 
@@ -21,35 +22,32 @@ namespace tenon::train {
 namespace {
 
 // A set in memory or drawn, whose targets are classes, with other numbers for them.
-class RenumberedClasses final : public data::Dataset {
+class RenumberedClasses final : public data::DerivedDataset {
  public:
-  RenumberedClasses(std::shared_ptr<const data::Dataset> of, std::vector<std::int64_t> numbers,
-                    std::vector<std::string> names)
-      : of_(std::move(of)), numbers_(std::move(numbers)), names_(std::move(names)) {}
+  RenumberedClasses(const std::shared_ptr<const data::Dataset>& of,
+                    std::vector<std::int64_t> numbers, const std::vector<std::string>& names)
+      : DerivedDataset(renumbered(of->info(), names), {of}), numbers_(std::move(numbers)) {}
 
-  std::int64_t size() const override { return of_->size(); }
-  Shape input_shape() const override { return of_->input_shape(); }
-  DType input_dtype() const override { return of_->input_dtype(); }
-  std::int64_t views() const override { return of_->views(); }
-  std::int64_t classes() const override { return std::ssize(names_); }
-  std::vector<std::string> class_names() const override { return names_; }
-  std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
-  std::string describe() const override { return of_->describe(); }
-  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
-  Notes notes() const override { return of_->notes(); }
-  bool in_memory() const override { return of_->in_memory(); }
-  bool made_on_demand() const override { return of_->made_on_demand(); }
-
-  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    of_->get(indices, inputs, targets);
+ private:
+  static data::DatasetInfo renumbered(data::DatasetInfo info,
+                                      const std::vector<std::string>& names) {
+    info.classes = std::ssize(names);
+    info.class_names = names;
+    return info;
+  }
+  void capabilities(data::Capabilities& offered) const override {
+    DerivedDataset::capabilities(offered);
+    if (source().made_on_demand()) offered.add<data::GeneratedSamples>(this);
+  }
+  bool changes_samples() const override { return true; }
+  void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+             void* targets) const override {
+    read(indices, version, inputs, targets);
     for (std::int64_t& target : std::span(static_cast<std::int64_t*>(targets), indices.size()))
       target = numbers_[at(target)];
   }
 
- private:
-  std::shared_ptr<const data::Dataset> of_;
   std::vector<std::int64_t> numbers_;
-  std::vector<std::string> names_;
 };
 
 bool is_number(const std::string& name) {
@@ -144,7 +142,7 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
     throw ShapeError(cat("'", data, "' has ", names.size(), " classes, and the model knows ",
                          known.size(), known.size() == 1 ? " class" : " classes"));
   if (numbers.size() < names.size()) return set;
-  return std::make_shared<RenumberedClasses>(std::move(set), std::move(numbers), known);
+  return std::make_shared<RenumberedClasses>(set, std::move(numbers), known);
 }
 
 void require_classes_of_run(const std::string& run_dir, const data::Dataset& set,

@@ -8,33 +8,22 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
-#include "train/step.h"
-
 namespace tenon::train {
 namespace {
 
 constexpr std::uint64_t kOrderOfExamples = 0x6375727661747572;  // another order than the training's
 
-// Classes [N] drawn by the probabilities that scores [N, classes] stand for: the highest of them
-// after Gumbel's noise is added.
-Tensor drawn_classes(const Tensor& scores, DType dtype) {
-  const Tensor noise = neg(log(neg(log(rand(scores.shape())))));
-  return cast(argmax(cast(scores, DType::Float32) + noise, 1), dtype);
-}
-
 }  // namespace
 
 Curvature::Curvature(const nn::AnyModule& net, const nn::Loss& loss,
-                     const optim::Levenberg& optimizer, bool classes, bool tokens)
-    : net_(net), loss_(loss), optimizer_(optimizer), classes_(classes), tokens_(tokens) {}
+                     const optim::Levenberg& optimizer, std::shared_ptr<const Task> task)
+    : net_(net), loss_(loss), optimizer_(optimizer), task_(std::move(task)) {}
 
 std::vector<Tensor> Curvature::trace(const Tensor& input, const Tensor& target, const Tensor& keep,
                                      std::int64_t examples) const {
   net_.eval();
-  const Tensor scores = tokens_ ? places_of(net_(input)) : net_(input);
-  Tensor wanted = tokens_ ? flatten(target) : target;
-  if (classes_ && !is_floating(wanted.dtype()) && scores.rank() == 2)
-    wanted = drawn_classes(scores, wanted.dtype());
+  const Tensor scores = task_->scores(net_(input)),
+               wanted = task_->drawn_targets(scores, task_->targets(target));
   return optimizer_.curvature_updates(grad(loss_(scores, wanted), optimizer_.parameters()), keep,
                                       1.0 / static_cast<double>(examples));
 }

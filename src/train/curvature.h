@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <tenon/data.h>
 #include <tenon/eval.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
+#include <tenon/task.h>
 
 namespace tenon::train {
 
@@ -21,7 +23,7 @@ class Curvature {
   static constexpr std::int64_t kExamples = 500;
 
   Curvature(const nn::AnyModule& net, const nn::Loss& loss, const optim::Levenberg& optimizer,
-            bool classes, bool tokens);
+            std::shared_ptr<const Task> task);
   Curvature(const Curvature&) = delete;
   Curvature& operator=(const Curvature&) = delete;
 
@@ -40,7 +42,7 @@ class Curvature {
   nn::AnyModule net_;
   nn::Loss loss_;
   const optim::Levenberg& optimizer_;
-  bool classes_, tokens_;
+  std::shared_ptr<const Task> task_;
   std::int64_t examples_ = 0;  // batch that function_ was compiled for
   CompiledFunction function_;
 };

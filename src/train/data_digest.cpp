@@ -16,7 +16,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "io/json.h"
+#include "io/text/json.h"
 #include "train/class_names.h"
 
 namespace tenon::train {

@@ -8,7 +8,7 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 #include "train/fit.h"
 #include "train/last_batch.h"
 #include "train/part_fits.h"
@@ -24,22 +24,6 @@ StateDict copy(const StateDict& state) {
   return out;
 }
 
-// The figure that tells a better epoch: accuracy before loss, validation before training.
-struct Monitored {
-  const char* name;
-  double value;
-  bool higher_is_better;
-  bool better_than(const Monitored& other) const {
-    return higher_is_better ? value > other.value : value < other.value;
-  }
-};
-
-Monitored monitored(const EpochReport& e) {
-  if (e.validation_accuracy) return {"validation accuracy", *e.validation_accuracy, true};
-  if (e.validation_loss) return {"validation loss", *e.validation_loss, false};
-  return {"training loss", e.train_loss, false};
-}
-
 }  // namespace
 
 // The programs and batches of the stage before are gone when the next one is asked for.
@@ -53,10 +37,10 @@ void Fit::change_stage() {
   const Stage next = o_.next_stage();
   if (next.optimizer == nullptr || next.train == nullptr)
     throw ValueError("Trainer: next_stage must return an optimizer and a training loader");
-  if (next.train->batch() != p_.batch || next.train->dataset().size() != p_.examples ||
+  if (next.train->batch() != p_.batch || next.train->epoch_size() != p_.examples ||
       next.train->batches() != p_.steps_per_epoch)
     throw ValueError(cat("Trainer: next_stage returned batches of ", next.train->batch(), " from ",
-                         next.train->dataset().size(), " samples where the run has ", p_.batch,
+                         next.train->epoch_size(), " samples where the run has ", p_.batch,
                          " from ", p_.examples,
                          ": batch size and number of samples must stay the same"));
   train_ = next.train;
@@ -71,9 +55,8 @@ void Fit::change_stage() {
 
 void Fit::require_parts_fit() {
   if (validation_ != nullptr)
-    require_part_fits(*t_.eval_step, o_.classes, *train_, *validation_, data::Split::Validation);
-  if (test_ != nullptr)
-    require_part_fits(*t_.eval_step, o_.classes, *train_, *test_, data::Split::Test);
+    require_part_fits(*t_.eval_step, *train_, *validation_, data::Split::Validation);
+  if (test_ != nullptr) require_part_fits(*t_.eval_step, *train_, *test_, data::Split::Test);
 }
 
 // What the optimizers have in common, and the scale of the loss, is as it was.
@@ -94,7 +77,18 @@ void Fit::go_on_in_next_stage() {
 
 std::string Fit::figure() const {
   if (validation_ == nullptr) return "training loss";
-  return has_accuracy(*validation_) ? "validation accuracy" : "validation loss";
+  const std::string metric = task_.monitored();
+  return metric.empty() ? "validation loss" : "validation " + task_.metric(metric).shown();
+}
+
+Fit::Monitored Fit::monitored(const EpochReport& e) const {
+  const std::string metric = task_.monitored();
+  if (const auto value = e.validation_metrics[metric]) {
+    const MetricInfo info = task_.metric(metric);
+    return {"validation " + info.shown(), *value, info.higher_is_better};
+  }
+  if (e.validation_loss) return {"validation loss", *e.validation_loss, false};
+  return {"training loss", e.train_loss, false};
 }
 
 // Of epochs that were judged by another figure, as before a resume without a validation part, none
@@ -167,7 +161,7 @@ void Fit::end_epoch() {
   p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = p_.targets = 0;
   if (folder_ != nullptr) {
-    folder_->append_csv(csv_line(r));
+    folder_->append_csv(csv_line(r, {}, own_metrics(task_)));
     folder_->append_json(json_line(r));
   }
   checkpoint();
@@ -185,10 +179,11 @@ void Fit::validate(EpochReport& r) {
   evaluation_seconds_ = evaluation.seconds;
   r.validation_samples = evaluation.items;
   r.validation_loss = evaluation.loss;
-  if (has_accuracy(*validation_)) r.validation_accuracy = evaluation.accuracy;
-  if (!evaluation.errors) return;
-  r.validation_mae = evaluation.errors->mae();
-  r.validation_r2 = evaluation.errors->r2();
+  r.validation_metrics = evaluation.metrics;
+  if (const std::string metric = task_.monitored();
+      !metric.empty() && !r.validation_metrics[metric])
+    throw ValueError(cat("Trainer: task '", task_.name(), "' monitors '", metric,
+                         "', which its meter has not set: set it in Meter::finish()"));
 }
 
 TestReport Fit::measure_test(const EpochReport& kept) {
@@ -199,11 +194,7 @@ TestReport Fit::measure_test(const EpochReport& kept) {
   out.step = kept.step;
   out.samples = evaluation.items;
   out.loss = evaluation.loss;
-  if (has_accuracy(*test_)) out.accuracy = evaluation.accuracy;
-  if (evaluation.errors) {
-    out.mae = evaluation.errors->mae();
-    out.r2 = evaluation.errors->r2();
-  }
+  out.metrics = evaluation.metrics;
   return out;
 }
 
@@ -241,12 +232,19 @@ void Fit::name_best(const EpochReport* top) {
   if (top != nullptr) {
     result_.best = monitored(*top).value;
     result_.best_epoch = top->epoch;
-  } else if (std::all_of(compared.begin(), compared.end(), [](const EpochReport& e) {
-               return std::isnan(e.validation_loss.value_or(e.train_loss));
-             })) {
+  } else {
+    const auto loss_is_nan = [](const EpochReport& e) {
+      return std::isnan(e.validation_loss.value_or(e.train_loss));
+    };
+    const auto is_nan = [&](const EpochReport& e) {
+      return loss_is_nan(e) || std::isnan(monitored(e).value);
+    };
+    if (!std::all_of(compared.begin(), compared.end(), is_nan)) return;
+    const bool losses = std::all_of(compared.begin(), compared.end(), loss_is_nan);
+    const std::string part = validation_ != nullptr ? "validation" : "training";
     const std::string note =
-        cat("the ", validation_ != nullptr ? "validation" : "training", " loss was NaN in all ",
-            compared.size(), compared.size() == 1 ? " time" : " times",
+        cat("the ", losses ? part + " loss" : figure(), " was NaN in all ", compared.size(),
+            compared.size() == 1 ? " time" : " times",
             " it was measured: there is no best epoch, and the weights of the last epoch are kept. "
             "Check the network's outputs, and whether the loss ignores all targets");
     t_.tell([&](Callback& c) { c.on_note(note); });

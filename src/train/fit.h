@@ -30,6 +30,7 @@
 #include "train/records.h"
 #include "train/run_folder.h"
 #include "train/step.h"
+#include "train/tasks/tasks.h"
 
 namespace tenon::train {
 
@@ -69,6 +70,7 @@ bool is_finite(const StateDict& state);
 struct Trainer::Impl {
   Impl(const nn::AnyModule& module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
       : first{module, &o}, net(module), loss(std::move(l)), options(std::move(opts)) {
+    options.task = task_of(options, loss);
     begin(first);
   }
 
@@ -77,15 +79,14 @@ struct Trainer::Impl {
     net = stage.net;
     optimizer = stage.optimizer;
     train_step.emplace(net, loss, *optimizer, options);
-    eval_step.emplace(net, options.evaluation_loss ? options.evaluation_loss : loss,
-                      options.tokens);
+    eval_step.emplace(net, options.evaluation_loss ? options.evaluation_loss : loss, options.task);
     curvature.reset();
     if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
-      curvature.emplace(net, loss, *rule, options.classes, options.tokens);
+      curvature.emplace(net, loss, *rule, options.task);
   }
 
   Evaluation evaluate(data::Loader& loader, data::Split part) {
-    return train::evaluate(*eval_step, loader, options.classes,
+    return train::evaluate(*eval_step, loader,
                            [this, part](std::int64_t batch, std::int64_t batches) {
                              tell([&](Callback& c) { c.on_evaluation(part, batch, batches); });
                            });
@@ -101,7 +102,7 @@ struct Trainer::Impl {
   nn::AnyModule net;                          // network of the current stage
   nn::Loss loss;
   optim::Optimizer* optimizer = nullptr;
-  TrainOptions options;
+  TrainOptions options;  // with a task
   std::optional<TrainStep> train_step;
   std::optional<EvalStep> eval_step;
   std::optional<Curvature> curvature;  // curvature estimate of the levenberg optimizer
@@ -113,6 +114,7 @@ class Fit {
   Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* validation, data::Loader* test)
       : t_(impl),
         o_(impl.options),
+        task_(task_for(*impl.options.task, train.dataset())),
         train_(&train),
         batches_(std::in_place, train),
         validation_(validation),
@@ -165,10 +167,6 @@ class Fit {
   void report_step(const Queued& step, double loss);
   double mean_loss() const;
   std::optional<double> train_accuracy() const;
-  // Language models are compared by loss (perplexity), not by accuracy.
-  bool has_accuracy(const data::Loader& loader) const {
-    return o_.classes && !o_.tokens && loader.dataset().classes() > 0;
-  }
   void end_epoch();
   void validate(EpochReport& report);
   std::int64_t validated() const;
@@ -194,6 +192,17 @@ class Fit {
   bool early_stop() const;
   /// Name of the metric that decides the best epoch.
   std::string figure() const;
+  /// A metric that compares epochs.
+  struct Monitored {
+    std::string name;
+    double value;
+    bool higher_is_better;
+    bool better_than(const Monitored& other) const {
+      return higher_is_better ? value > other.value : value < other.value;
+    }
+  };
+  /// The task's metric before the loss, validation before training.
+  Monitored monitored(const EpochReport& e) const;
   const EpochReport* best() const;
   void save_best(int epoch) const;
   void forget_lost_best();
@@ -201,6 +210,7 @@ class Fit {
 
   Trainer::Impl& t_;
   const TrainOptions& o_;
+  const Task& task_;  // for the training data
   data::Loader* train_;
   std::optional<Batches> batches_;
   data::Loader *validation_, *test_;

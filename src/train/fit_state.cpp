@@ -8,9 +8,9 @@
 #include <tenon/ops.h>
 
 #include "base/background.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "base/system/log.h"
+#include "io/tensors/safetensors.h"
 #include "train/data_digest.h"
 #include "train/fit.h"
 #include "train/lengths.h"
@@ -20,7 +20,7 @@ namespace tenon::train {
 
 void Fit::prepare() {
   p_.batch = train_->batch();
-  p_.examples = train_->dataset().size();
+  p_.examples = train_->epoch_size();
   p_.data = o_.data_digest;
   p_.teacher = o_.teacher_digest;
   p_.steps_per_epoch = train_->batches();
@@ -41,7 +41,7 @@ void Fit::prepare() {
   engines_saved_ = engines_->table().size();
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   if (o_.write_beside) o_.write_beside(folder_->path());
-  folder_->open_logs(p_);
+  folder_->open_logs(p_, own_metrics(task_));
   folder_->append_json(
       json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
   if (last_saved_ < 0)

@@ -50,7 +50,7 @@ bool is_finite(const StateDict& state) {
 void Fit::open_steps() {
   t_.train_step->reopen();
   t_.train_step->use(resident_set(*train_));
-  t_.train_step->require_classes(o_.classes ? train_->dataset().classes() : 0);
+  t_.train_step->require_classes(task_.least_scores(train_->dataset()));
   watch_finite();
   at_once_ = std::max(o_.steps_per_launch, 1);
   ahead_ = 1;
@@ -244,8 +244,7 @@ double Fit::mean_loss() const {
 
 // Of the epoch so far; sequences have a target for each token.
 std::optional<double> Fit::train_accuracy() const {
-  const data::Dataset& set = train_->dataset();
-  if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
+  if (!task_.has_training_accuracy(train_->dataset())) return {};
   return static_cast<double>(p_.correct) / static_cast<double>(p_.targets);
 }
 

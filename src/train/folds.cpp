@@ -17,10 +17,10 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
 #include "io/file.h"
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/sample_record.h"
@@ -102,9 +102,9 @@ Settings settings_of_fold(const FoldsFile& folds, int fold) {
 // Of all samples, because each fold's own digest covers its training part only; "" if settings
 // determine them. The classes are not part of it: each fold's are compared when it is opened.
 std::string digest_of_data(const Settings& settings) {
-  const auto set =
-      data::open_dataset(settings.data, data::Split::All,
-                         source_options(settings, nullptr, tokenizer_of(settings, "")));
+  const auto set = data::open_dataset(
+      settings.data, data::Split::All,
+      source_options(ResolvedModel(settings), nullptr, tokenizer_of(settings, "")));
   return set == nullptr ? "" : held_out_digest(*set);
 }
 
@@ -185,8 +185,8 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (settings.data.find(",fold=") != std::string::npos)
     throw ValueError(
         cat("folds: '", settings.data, "' already selects one fold: remove 'fold' from it"));
-  if (data::open_dataset(last.data, data::Split::Test, source_options(last, nullptr, tokenizer)) ==
-      nullptr)
+  if (data::open_dataset(last.data, data::Split::Test,
+                         source_options(ResolvedModel(last), nullptr, tokenizer)) == nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
   if (std::string digest = digest_of_data(settings); !digest.empty())

@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
+#include <tenon/published_weights.h>
 #include <tenon/weights.h>
 
 #include "base/str.h"
@@ -117,7 +118,7 @@ Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
 
 // " (Hugging Face GPT-2: 148 renamed, …)"
-std::string in_words(const io::WeightFit& fit) {
+std::string in_words(const models::WeightFit& fit) {
   std::string out;
   for (const std::string& deed : fit.done) out += cat(out.empty() ? "" : ", ", deed);
   if (fit.family.empty()) return out.empty() ? out : cat(" (", out, ")");
@@ -243,7 +244,7 @@ nn::AnyModule FrozenNet::released() const {
 namespace {
 
 // Throws where the file is of a network that Tenon does not have and the given one is another.
-void refuse_relative(const io::WeightFit& fit, const std::string& file) {
+void refuse_relative(const models::WeightFit& fit, const std::string& file) {
   if (!fit.unsupported.empty() && !(fit.missing.empty() && fit.misshapen.empty()))
     throw NotSupported(
         cat(file, ": this is ", fit.family, ": not supported, because ", fit.unsupported));
@@ -261,7 +262,7 @@ std::string in_words(const Notes& notes) {
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
   const StateDict own = net.state_dict();
   const io::WeightFile opened(file);
-  const io::WeightFit fit = io::fit_weights(opened, own);
+  const models::WeightFit fit = models::fit_weights(opened, own);
   refuse_relative(fit, file);
   if (fit.tensors.empty())
     throw ValueError(cat(file, ": no tensor in it fits the network: ", fit.differences()));
@@ -274,7 +275,7 @@ std::string take_fitting_weights(const nn::AnyModule& net, const std::string& fi
 TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
                               const std::string& file) {
   const io::WeightFile opened(file);
-  const io::WeightFit fit = io::fit_weights(opened, net.state_dict());
+  const models::WeightFit fit = models::fit_weights(opened, net.state_dict());
   refuse_relative(fit, file);
   if (const std::string left = fit.differences(); !left.empty())
     throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),

@@ -21,7 +21,8 @@ namespace tenon::train {
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
 struct TakenWeights {
   std::string note;       ///< what was loaded
-  std::string normalize;  ///< what their family scales images by (io/weight_families.h), or empty
+  std::string normalize;  ///< what their family scales images by
+                          ///< (models/weights/weight_families.h), or empty
 };
 /// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
 /// `model`.

@@ -13,9 +13,9 @@
 #include <tenon/train.h>
 
 #include "base/index.h"
-#include "base/option_ranges.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 
 namespace tenon::train {
 namespace {

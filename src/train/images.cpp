@@ -12,8 +12,9 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
-#include "data/prefetch.h"
+#include "data/loading/prefetch.h"
 #include "device/backend.h"
+#include "train/resolved.h"
 #include "train/settings.h"
 
 namespace tenon::train {
@@ -84,12 +85,6 @@ std::optional<std::string> background_of(const std::string& data) {
 
 }  // namespace
 
-std::optional<io::Colour> background(const Settings& settings) {
-  const std::string colour = with_preprocess_settings(settings).background;
-  if (colour == "auto" || colour == "none") return {};
-  return io::parse_colour(colour);
-}
-
 AugmentChoice parse_augment_choice(const std::string& text, bool own) {
   AugmentChoice out;
   if (text == "none") return out;
@@ -145,65 +140,34 @@ bool own_sizes(const Settings& settings) {
   return settings.preprocess != "auto" || data::is_image_source(settings.data);
 }
 
-Settings with_preprocess_settings(Settings settings) {
-  if (!own_sizes(settings)) return settings;
-  const Shape input = settings.model_info().input;
-  if (settings.preprocess == "auto") settings.preprocess = kFit;
-  if (settings.normalize == "auto")
-    settings.normalize = input.rank() == 3 && input[0] == 3 ? kImageNet : "none";
-  if (settings.background == "auto")
-    settings.background = background_of(settings.data).value_or("none");
-  return settings;
-}
-
-Settings with_images_of_source(const Settings& settings, const std::string& data) {
-  Settings out = with_preprocess_settings(settings);
-  // What the run's data says is in the settings, or was changed there.
-  const auto told = background_of(data);
-  if (told && told != background_of(settings.data)) out.background = *told;
-  out.data = data;
+ImageSettings image_settings(const Settings& settings, const models::Info& network) {
+  ImageSettings out{own_sizes(settings), settings.preprocess, settings.normalize,
+                    settings.background};
+  if (out.any_size) {
+    const Shape& input = network.input;
+    if (out.preprocess == "auto") out.preprocess = kFit;
+    if (out.normalize == "auto")
+      out.normalize = input.rank() == 3 && input[0] == 3 ? kImageNet : "none";
+    if (out.background == "auto") out.background = background_of(settings.data).value_or("none");
+  }
+  out.resize = data::Transforms::parse(out.preprocess == "auto" ? kFit : out.preprocess);
+  out.scale = parse_channel_scale(out.normalize);
+  if (out.background != "auto" && out.background != "none")
+    out.backdrop = io::parse_colour(out.background);
+  out.broken_is_error =
+      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
   return out;
-}
-
-Settings with_images_of(Settings settings, const std::string& normalize) {
-  constexpr std::int64_t kPublished = 224;  // the least side that published networks take
-  const Shape input = settings.model_info().input;
-  if (normalize.empty() || input.rank() != 3 || input[0] != 3 || input[1] < kPublished)
-    return settings;
-  if (settings.preprocess == "auto") settings.preprocess = kFit;
-  if (settings.normalize == "auto") settings.normalize = normalize;
-  return settings;
-}
-
-ChannelScale channel_scale(const Settings& settings) {
-  ChannelScale scale = parse_channel_scale(with_preprocess_settings(settings).normalize);
-  const Shape input = settings.model_info().input;
-  if (!scale.mean.empty() &&
-      (input.rank() != 3 || input[0] != static_cast<std::int64_t>(scale.mean.size())))
-    throw ValueError(cat("setting 'normalize' has numbers for ", scale.mean.size(),
-                         " channels, and model '", settings.model, "' takes ", input));
-  return scale;
-}
-
-ChannelScale pixel_scale(const Settings& settings) {
-  ChannelScale scale = channel_scale(settings);
-  if (!scale.mean.empty()) return scale;
-  const Shape input = settings.model_info().input;
-  const std::size_t channels = input.rank() == 3 ? static_cast<std::size_t>(input[0]) : 1;
-  scale.mean.assign(channels, settings.input_mean);
-  scale.std.assign(channels, settings.input_std);
-  return scale;
 }
 
 // Synthetic images can be drawn in any number, so a recipe's augmentation is for photographs only.
 // That of a network's file applies to image files and CIFAR, that of a built-in network to CIFAR.
 // The output of frozen parts is computed once if their input never changes, or for as many variants
 // as the setting asks for.
-AugmentChoice augmentation_of(const Settings& settings) {
+AugmentChoice augmentation_of(const Settings& settings, const models::Info& network) {
   const bool own = own_sizes(settings);
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);
   const bool stays = !settings.freeze.empty() && settings.frozen_variants == 0;
-  std::string recipe = settings.model_info().recipe.augment;
+  std::string recipe = network.recipe.augment;
   if (recipe == "auto") recipe.clear();
   if (own && stays) return {};
   if (own)
@@ -213,20 +177,67 @@ AugmentChoice augmentation_of(const Settings& settings) {
                                                                : parse_augment_choice(recipe, own);
 }
 
-data::ImageOptions image_options(const Settings& settings, const Shape& input) {
+void require_channels(const ChannelScale& scale, const std::string& model, const Shape& input) {
+  if (!scale.mean.empty() &&
+      (input.rank() != 3 || input[0] != static_cast<std::int64_t>(scale.mean.size())))
+    throw ValueError(cat("setting 'normalize' has numbers for ", scale.mean.size(),
+                         " channels, and model '", model, "' takes ", input));
+}
+
+Settings with_preprocess_settings(const ResolvedModel& model) {
+  Settings out = model.settings;
+  out.preprocess = model.images.preprocess;
+  out.normalize = model.images.normalize;
+  out.background = model.images.background;
+  return out;
+}
+
+ResolvedModel with_images_of_source(const ResolvedModel& model, const std::string& data) {
+  Settings out = with_preprocess_settings(model);
+  // What the run's data says is in the settings, or was changed there.
+  const auto told = background_of(data);
+  if (told && told != background_of(model.settings.data)) out.background = *told;
+  out.data = data;
+  return ResolvedModel(std::move(out));
+}
+
+Settings with_images_of(Settings settings, const Shape& input, const std::string& normalize) {
+  constexpr std::int64_t kPublished = 224;  // the least side that published networks take
+  if (normalize.empty() || input.rank() != 3 || input[0] != 3 || input[1] < kPublished)
+    return settings;
+  if (settings.preprocess == "auto") settings.preprocess = kFit;
+  if (settings.normalize == "auto") settings.normalize = normalize;
+  return settings;
+}
+
+const ChannelScale& channel_scale(const ResolvedModel& model) {
+  require_channels(model.images.scale, model.settings.model, model.info().input);
+  return model.images.scale;
+}
+
+ChannelScale pixel_scale(const ResolvedModel& model) {
+  ChannelScale scale = channel_scale(model);
+  if (!scale.mean.empty()) return scale;
+  const Shape& input = model.info().input;
+  const std::size_t channels = input.rank() == 3 ? static_cast<std::size_t>(input[0]) : 1;
+  scale.mean.assign(channels, model.settings.input_mean);
+  scale.std.assign(channels, model.settings.input_std);
+  return scale;
+}
+
+data::ImageOptions image_options(const ResolvedModel& model, const Shape& input) {
+  const Settings& settings = model.settings;
   if (input.rank() != 3 || (input[0] != 1 && input[0] != 3))
     throw ValueError(cat("model '", settings.model, "' takes ", input, ", not images"));
   data::ImageOptions options;
   options.input = input;
-  const std::string fit = with_preprocess_settings(settings).preprocess;
-  options.resize = data::Transforms::parse(fit == "auto" ? kFit : fit);
-  options.mean = channel_scale(settings).mean;
+  options.resize = model.images.resize;
+  options.mean = channel_scale(model).mean;
   if (options.mean.empty())
     options.mean.assign(static_cast<std::size_t>(input[0]), settings.input_mean);
-  options.background = background(settings);
+  options.background = model.images.backdrop;
   options.strict = settings.strict;
-  options.broken_is_error =
-      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
+  options.broken_is_error = model.images.broken_is_error;
   return options;
 }
 
@@ -262,25 +273,41 @@ ImagePlace place_of_images(const Settings& settings, const data::ImageOptions& o
                       where.str(), ", those of validation and test on the CPU only")};
 }
 
-std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
+namespace {
+
+// A perceptron lays any image in a row.
+Shape image_shape(const ResolvedModel& model, const data::Dataset& set) {
+  const Shape& input = model.info().input;
+  return input.rank() == 1 ? set.input_shape() : input;
+}
+
+}  // namespace
+
+std::shared_ptr<data::Dataset> fitted(const ResolvedRun& run, std::shared_ptr<data::Dataset> set,
                                       data::Split part) {
-  if (set == nullptr) return set;  // the source has no such part
-  const bool train = part == data::Split::Train;
-  const data::Transforms changes = train ? augmentation_of(settings).steps : data::Transforms();
-  const Shape input = settings.model_info().input;
-  const bool rows = input.rank() == 1;  // a perceptron's, which lays any image in a row
+  if (set == nullptr || part != data::Split::Train) return fitted(run, std::move(set));
+  const data::Transforms& changes = run.augmentation.steps;
   if (const auto images = set->images()) {
-    data::ImageOptions options = image_options(settings, rows ? set->input_shape() : input);
-    if (train) options.resize = options.resize.middle_only();
-    options.broken_left_out = !train;
+    data::ImageOptions options = image_options(run, image_shape(run, *set));
+    options.resize = options.resize.middle_only();
     options.augment = changes;
-    const std::string where = train ? place_of_images(settings, options).where : "cpu";
+    const std::string where = place_of_images(run.settings, options).where;
     options.on_gpu = where != "cpu", options.decode_on_gpu = where == "gpu";
     return data::image_dataset(images, options);
   }
   if (!changes.any()) return set;
   return data::augmented(std::move(set), changes,
-                         std::vector<double>(static_cast<std::size_t>(3), settings.input_mean));
+                         std::vector<double>(static_cast<std::size_t>(3), run.settings.input_mean));
+}
+
+std::shared_ptr<data::Dataset> fitted(const ResolvedModel& model,
+                                      std::shared_ptr<data::Dataset> set) {
+  if (set == nullptr) return set;  // the source has no such part
+  const auto images = set->images();
+  if (images == nullptr) return set;
+  data::ImageOptions options = image_options(model, image_shape(model, *set));
+  options.broken_left_out = true;
+  return data::image_dataset(images, options);
 }
 
 }  // namespace tenon::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include <tenon/train.h>
 
 namespace tenon::train {
+
+struct ResolvedModel;
+struct ResolvedRun;
 
 /// Augmentation of training images: `plain` for images in memory that already have one size,
 /// `steps` for all others.
@@ -33,26 +37,41 @@ ChannelScale parse_channel_scale(const std::string& text);
 /// Parses the setting `preprocess` (not "auto"). Throws ValueError.
 data::Transforms parse_fitting(const std::string& text);
 
+/// The image settings of a model.
+struct ImageSettings {
+  bool any_size = false;  ///< the samples are image files of any size
+  /// The settings as text, with "auto" replaced if `any_size`, as model files hold them.
+  std::string preprocess{}, normalize{}, background{};
+  data::Transforms resize{};             ///< of image files, by `preprocess`
+  ChannelScale scale{};                  ///< by `normalize`; empty: input_mean and input_std
+  std::optional<io::Colour> backdrop{};  ///< by `background`; empty: transparency is ignored
+  bool broken_is_error = false;          ///< an image that cannot be decoded ends the run
+};
+/// Throws ValueError for a setting that holds something else than it may.
+ImageSettings image_settings(const Settings& settings, const models::Info& network);
+/// The augmentation of the training data. Throws ValueError.
+AugmentChoice augmentation_of(const Settings& settings, const models::Info& network);
+/// Throws ValueError if the scale has numbers for another number of channels than the network's
+/// input.
+void require_channels(const ChannelScale& scale, const std::string& model, const Shape& input);
+
 /// Whether the data source has image files of any size.
 bool own_sizes(const Settings& settings);
-/// Replaces "auto" by explicit values for image files of any size, as written to model files.
-Settings with_preprocess_settings(Settings settings);
+/// The settings as a model file holds them: with the values of ImageSettings.
+Settings with_preprocess_settings(const ResolvedModel& model);
 /// The same for other data than the run's: with the background of that data source, else the run's.
-Settings with_images_of_source(const Settings& settings, const std::string& data);
+ResolvedModel with_images_of_source(const ResolvedModel& model, const std::string& data);
 /// Settings for pretrained weights whose images were scaled with `normalize`: fills in values that
 /// are not set. No change for an empty `normalize`, for inputs that are not RGB, and for inputs
 /// smaller than those of published networks (resnet20 shares its names with resnet18).
-Settings with_images_of(Settings settings, const std::string& normalize);
-ChannelScale channel_scale(const Settings& settings);
+Settings with_images_of(Settings settings, const Shape& input, const std::string& normalize);
+/// The scaling of channels, which fits the network: ImageSettings::scale.
+const ChannelScale& channel_scale(const ResolvedModel& model);
 /// The scaling of pixels: channel_scale(), else input_mean and input_std, for each channel of the
 /// network (1 if its input has none).
-ChannelScale pixel_scale(const Settings& settings);
-/// The augmentation of the training data.
-AugmentChoice augmentation_of(const Settings& settings);
-/// Background colour for transparent images; unset: transparency is ignored.
-std::optional<io::Colour> background(const Settings& settings);
+ChannelScale pixel_scale(const ResolvedModel& model);
 /// Image options for samples of this shape. Throws ValueError if they are not images.
-data::ImageOptions image_options(const Settings& settings, const Shape& input);
+data::ImageOptions image_options(const ResolvedModel& model, const Shape& input);
 /// Number of threads that prepare image files.
 int image_workers(const Settings& settings);
 /// Where training images are decoded and augmented, according to the setting `augment_on` and the
@@ -64,7 +83,10 @@ struct ImagePlace {
 };
 ImagePlace place_of_images(const Settings& settings, const data::ImageOptions& options);
 /// The dataset as network input: image files are resized, and the training part is augmented.
-std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
+std::shared_ptr<data::Dataset> fitted(const ResolvedRun& run, std::shared_ptr<data::Dataset> set,
                                       data::Split part);
+/// The dataset as input of evaluations: image files are resized.
+std::shared_ptr<data::Dataset> fitted(const ResolvedModel& model,
+                                      std::shared_ptr<data::Dataset> set);
 
 }  // namespace tenon::train

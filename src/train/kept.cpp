@@ -16,6 +16,7 @@
 #include "base/digest.h"
 #include "base/index.h"
 #include "base/str.h"
+#include "data/samples/derived_dataset.h"
 #include "train/batches.h"
 #include "train/frozen.h"
 #include "train/kept_file.h"
@@ -33,42 +34,30 @@ constexpr float kExact = 16777216;   // whole numbers up to here are the same in
 
 struct Stopped {};
 
-class KeptSet final : public data::Dataset {
+class KeptSet final : public data::DerivedDataset {
  public:
   KeptSet(std::vector<std::shared_ptr<const KeptRecords>> variants,
-          std::shared_ptr<const data::Dataset> of, const Shape& shape, bool in_memory)
-      : variants_(std::move(variants)), of_(std::move(of)), shape_(shape), in_memory_(in_memory) {}
-
-  std::int64_t size() const override { return of_->size(); }
-  Shape input_shape() const override { return shape_; }
-  std::int64_t views() const override { return of_->views(); }
-  DType input_dtype() const override { return DType::Float32; }
-  Shape target_shape() const override { return of_->target_shape(); }
-  DType target_dtype() const override { return of_->target_dtype(); }
-  std::int64_t classes() const override { return of_->classes(); }
-  std::vector<std::string> class_names() const override { return of_->class_names(); }
-  std::string text_unit() const override { return of_->text_unit(); }
-  double counted_targets() const override { return of_->counted_targets(); }
-  std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
-  std::string describe() const override { return of_->describe(); }
-  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
-  Notes notes() const override { return of_->notes(); }
-  std::vector<std::string> broken() const override { return of_->broken(); }
-  bool drawn_anew() const override { return variants_.size() > 1; }
-  bool in_memory() const override { return in_memory_ && !drawn_anew(); }
-
-  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    take(*variants_.front(), indices, inputs, targets);
-  }
-  void get_drawn(std::span<const std::int64_t> indices, std::uint64_t /*seed*/, std::int64_t epoch,
-                 void* inputs, void* targets) const override {
-    take(*variants_[at(epoch % std::ssize(variants_))], indices, inputs, targets);
-  }
+          const std::shared_ptr<const data::Dataset>& of, const Shape& shape, bool in_memory)
+      : DerivedDataset(info_of(of->info(), shape, in_memory && variants.size() == 1), {of}),
+        variants_(std::move(variants)) {}
 
  private:
+  static data::DatasetInfo info_of(data::DatasetInfo info, const Shape& shape, bool in_memory) {
+    info.input_shape = shape;
+    info.input_dtype = DType::Float32;
+    info.in_memory = in_memory;
+    return info;
+  }
+  bool changes_samples() const override { return true; }
+  bool augments() const override { return variants_.size() > 1; }
+  void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+             void* targets) const override {
+    const std::int64_t variant = version.augmented ? version.epoch % std::ssize(variants_) : 0;
+    take(*variants_[at(variant)], indices, inputs, targets);
+  }
   void take(const KeptRecords& from, std::span<const std::int64_t> indices, void* inputs,
             void* targets) const {
-    const std::size_t of_input = at(shape_.numel()) * sizeof(float),
+    const std::size_t of_input = at(input_shape().numel()) * sizeof(float),
                       of_target = at(target_shape().numel()) * item_size(target_dtype());
     auto* input = static_cast<std::byte*>(inputs);
     auto* target = static_cast<std::byte*>(targets);
@@ -83,9 +72,6 @@ class KeptSet final : public data::Dataset {
   }
 
   std::vector<std::shared_ptr<const KeptRecords>> variants_;
-  std::shared_ptr<const data::Dataset> of_;  // whose samples they are of
-  Shape shape_;
-  bool in_memory_;
 };
 
 std::string device_text() {
@@ -223,6 +209,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
   data::LoaderOptions o = job.source->loader;
   o.batch = kBatch;
   o.shuffle = o.drop_last = false;
+  o.sampling = {};
   if (!job.drawn) o.augment = {};
   data::Loader examples(job.source->set, o);
   if (job.drawn) examples.set_epoch(variant);
@@ -319,8 +306,8 @@ KeptPart Keeper::keep(std::vector<Job> jobs) {
   KeptPart out;
   std::int64_t bytes = 0;
   for (const Job& job : jobs) bytes += bytes_of(job) * job.variants;
-  in_memory_ = options_.place != "disk" && bytes <= kMostInMemory;
-  on_disk_ = options_.place != "memory" && bytes <= options_.limit;
+  in_memory_ = options_.place != KeepPlace::Disk && bytes <= kMostInMemory;
+  on_disk_ = options_.place != KeepPlace::Memory && bytes <= options_.limit;
   if (!in_memory_ && !on_disk_) {
     out.notes.push_back(cat("the frozen part is computed in every step: kept, it would take ",
                             size_text(bytes), ", where ", size_text(kMostInMemory),
@@ -355,7 +342,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   const auto* frozen = net.as<FrozenNet>();
   if (frozen == nullptr) throw InternalError("freeze: the network has no frozen parts");
   const KeptSource& train = sources.front();
-  const bool drawn = train.loader.augment.any() || train.set->drawn_anew();
+  const bool drawn = train.loader.augment.any() || train.set->is_augmented();
   if (drawn && options.variants == 0) {
     out.notes.push_back(cat(kEveryStep,
                             "augmentation changes its input (--frozen-variants 8 computes it once "

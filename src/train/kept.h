@@ -21,10 +21,12 @@ struct KeptSource {
   std::string preparation;
 };
 
+/// Where outputs of frozen layers are kept. Auto: in memory if there is room, and also on disk if
+/// computing took a second or more. Nowhere: they are computed in every step.
+enum class KeepPlace { Auto, Memory, Disk, Nowhere };
+
 struct KeepOptions {
-  /// "memory"; "disk"; or "auto": in memory if there is room, and also on disk if computing took a
-  /// second or more.
-  std::string place = "auto";
+  KeepPlace place = KeepPlace::Auto;
   std::string folder;      ///< cache folder
   std::int64_t limit = 0;  ///< limit in bytes of all files in that folder
   int variants = 0;        ///< augmented epochs that are computed and then reused in turn

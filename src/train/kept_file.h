@@ -13,8 +13,8 @@
 
 #include <tenon/error.h>
 
-#include "base/cache_file.h"
 #include "base/digest.h"
+#include "base/system/cache_file.h"
 #include "io/file.h"
 
 namespace tenon::train {

@@ -38,7 +38,7 @@ std::string refusal(const nn::AnyModule& net, const data::Loader& train, std::in
 }  // namespace
 
 void require_trains_on_last_batch(const nn::AnyModule& net, const data::Loader& train) {
-  const std::int64_t samples = train.dataset().size(), batch = train.batch(),
+  const std::int64_t samples = train.epoch_size(), batch = train.batch(),
                      last = train.options().drop_last || samples % batch == 0 ? batch
                                                                               : samples % batch;
   if (last != 1 || !net.takes_one_tensor()) return;

@@ -17,7 +17,8 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
-#include "io/numbers.h"
+#include "io/text/numbers.h"
+#include "models/conv1d.h"
 
 namespace tenon::train {
 namespace {
@@ -52,7 +53,7 @@ void collect_places(const nn::ModuleBase& net, const std::string& path,
                     std::unordered_set<const Node*>& taken, std::vector<Place>& places) {
   for (const auto& [name, part] : net.children()) {
     const std::string layer = path.empty() ? name : cat(path, ".", name);
-    const bool in_by_out = part.describe().starts_with("Conv1D(");
+    const bool in_by_out = part.as<models::Conv1D>() != nullptr;
     if (in_by_out || part.as<nn::Linear>() != nullptr ||
         part.as<nn::MultiheadAttention>() != nullptr)
       for (const nn::NamedTensor& p : part.named_parameters())

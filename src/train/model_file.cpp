@@ -7,9 +7,10 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "data/dates.h"
-#include "io/json.h"
+#include "data/tables/dates.h"
+#include "io/text/json.h"
 #include "train/run_data.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -111,7 +112,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     if (s.network.empty() && models::is_network_file(s.model))
       throw FormatError(
           cat(source, ": the text of ", s.model, ", its network, is missing from the file"));
-    (void)s.model_info();
+    SettingsNetwork::keep(s);  // refuses what describes none
     for (const char* key : kTexts)
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.classes = json.at("classes").get<std::int64_t>();

@@ -34,8 +34,8 @@ std::string samples_text(const data::Loader& loader) {
 
 }  // namespace
 
-void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
-                       const data::Loader& other, data::Split part) {
+void require_part_fits(EvalStep& step, const data::Loader& train, const data::Loader& other,
+                       data::Split part) {
   const std::string name = data::name(part);
   require_same_classes(train.dataset(), other.dataset(), name);
   const auto told = [&](const std::string& why) {
@@ -47,14 +47,14 @@ void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
   // What fails with training's samples too is no fault of the part: the first step tells of it.
   const auto is_of_all = [&](const std::string& why) {
     try {
-      step.require_fits(train, classes);
+      step.require_fits(train);
     } catch (const Error& error) {
       return error.what() == why;
     }
     return false;
   };
   try {
-    step.require_fits(other, classes);
+    step.require_fits(other);
   } catch (const ShapeError& error) {
     if (!is_of_all(error.what())) throw ShapeError(told(error.what()));
   } catch (const DTypeError& error) {

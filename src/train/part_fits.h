@@ -11,7 +11,7 @@ namespace tenon::train {
 /// Throws ShapeError, DTypeError or ValueError if the network and the loss cannot evaluate the
 /// samples of the part; the message names the part and describes the training samples. Nothing is
 /// evaluated.
-void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
-                       const data::Loader& other, data::Split part);
+void require_part_fits(EvalStep& step, const data::Loader& train, const data::Loader& other,
+                       data::Split part);
 
 }  // namespace tenon::train

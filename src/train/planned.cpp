@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -18,8 +19,7 @@ namespace {
 
 // Half as many samples at a time until they can be measured.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
-  EvalStep step(session.net, loss_of(session.settings, session.net, 0),
-                session.settings.model_info().tokens);
+  EvalStep step(session.net, loss_of(session.run, session.net, 0), session.run.task);
   for (std::int64_t batch = measured.batch();; batch /= 2) {
     try {
       (void)step.plan(measured, batch);
@@ -49,10 +49,10 @@ std::int64_t planned(Session& session) {
 }
 
 // The later stage of a run whose frozen parts learn in the end.
-Settings when_released(Settings settings) {
+ResolvedRun when_released(Settings settings) {
   settings.freeze.clear();
   settings.unfreeze_after = 0;
-  return settings;
+  return ResolvedRun(std::move(settings));
 }
 
 bool is_limited() { return current_context().memory_limit > 0; }
@@ -73,19 +73,19 @@ bool may_exceed_device(const Session& session) {
 std::int64_t plan_within_limit(Session& session) {
   if (!is_limited()) return 0;
   const std::int64_t batch = planned(session);
-  if (session.settings.unfreeze_after <= 0) return batch;
-  const std::int64_t later = plan_within_limit(when_released(session.settings), session.sets);
+  if (session.run.frozen.until_epoch <= 0) return batch;
+  const std::int64_t later = plan_within_limit(when_released(session.run.settings), session.sets);
   return smaller(batch, later);
 }
 
-std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets) {
+std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets) {
   const bool has_own_memory = current_device().kind != Device::Kind::Cpu;
   if (!is_limited() && !has_own_memory) return 0;
   Context context = current_context();  // the run's numbers depend on nothing that is drawn here
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  context.generator = std::make_shared<Generator>(run.compute.seed);
   const ContextScope scope(context);
   const ShapesOnly shapes;
-  Session session(settings, sets);
+  Session session(run, sets);
   return is_limited() || may_exceed_device(session) ? planned(session) : 0;
 }
 

@@ -15,6 +15,6 @@ std::int64_t plan_within_limit(Session& session);
 /// The same before weights are initialized. Does not include a teacher in the step or the outputs
 /// of frozen layers. Without a limit, plans if the weights are large for a device with memory of
 /// its own.
-std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets);
+std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets);
 
 }  // namespace tenon::train

@@ -16,13 +16,15 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "data/csv_dataset.h"
-#include "data/csv_spec.h"
-#include "data/table.h"
-#include "data/tensor_dataset.h"
-#include "io/csv.h"
-#include "io/encoding.h"
+#include "data/samples/derived_dataset.h"
+#include "data/samples/tensor_dataset.h"
+#include "data/tables/csv_dataset.h"
+#include "data/tables/csv_spec.h"
+#include "data/tables/table.h"
+#include "io/text/csv.h"
+#include "io/text/encoding.h"
 #include "train/run_data.h"
+#include "train/tasks/tasks.h"
 
 namespace tenon::train {
 namespace {
@@ -37,39 +39,38 @@ std::string join(const std::vector<std::string>& fields, char separator) {
 }
 
 // Rows with a note more, and without their labels: of no classes, and of no quantities either.
-class NotedRows : public data::Dataset {
+class NotedRows : public data::DerivedDataset {
  public:
   /// Without a text the note says nothing.
-  NotedRows(std::shared_ptr<const data::Dataset> of, bool labelled, Note note)
-      : of_(std::move(of)), labelled_(labelled), note_(std::move(note)) {}
-  std::int64_t size() const override { return of_->size(); }
-  Shape input_shape() const override { return of_->input_shape(); }
-  DType input_dtype() const override { return of_->input_dtype(); }
-  Shape target_shape() const override { return labelled_ ? of_->target_shape() : Shape{0}; }
-  DType target_dtype() const override { return of_->target_dtype(); }
-  std::int64_t classes() const override { return labelled_ ? of_->classes() : 0; }
-  std::vector<std::string> class_names() const override {
-    return labelled_ ? of_->class_names() : std::vector<std::string>();
-  }
-  std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
-  std::string describe() const override { return of_->describe(); }
-  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
+  NotedRows(const std::shared_ptr<const data::Dataset>& of, bool labelled, Note note)
+      : DerivedDataset(info_of(of->info(), labelled), {of}),
+        labelled_(labelled),
+        note_(std::move(note)) {}
   Notes notes() const override {
-    Notes all = of_->notes();
+    Notes all = DerivedDataset::notes();
     if (!note_.text.empty()) all.push_back(note_);
     return all;
   }
-  bool in_memory() const override { return of_->in_memory(); }
-  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    if (labelled_) return of_->get(indices, inputs, targets);
-    std::vector<std::byte> none(indices.size() *
-                                static_cast<std::size_t>(of_->target_shape().numel()) *
-                                item_size(of_->target_dtype()));
-    of_->get(indices, inputs, none.data());
-  }
 
  private:
-  std::shared_ptr<const data::Dataset> of_;
+  static data::DatasetInfo info_of(data::DatasetInfo info, bool labelled) {
+    if (labelled) return info;
+    info.target_shape = Shape{0};
+    info.classes = 0;
+    info.class_names.clear();
+    info.counted_targets.reset();
+    return info;
+  }
+  bool changes_samples() const override { return true; }
+  void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+             void* targets) const override {
+    if (labelled_) return read(indices, version, inputs, targets);
+    std::vector<std::byte> none(indices.size() *
+                                static_cast<std::size_t>(source().target_shape().numel()) *
+                                item_size(source().target_dtype()));
+    read(indices, version, inputs, none.data());
+  }
+
   bool labelled_;
   Note note_;
 };
@@ -103,7 +104,7 @@ std::int64_t columns_of_first_row(const std::string& bytes, const std::string& f
 // A table is parsed once, and once more if its labels cannot be read: whether it has the columns of
 // an attempt is known before its rows are read.
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
-  const std::int64_t wanted = settings_.model_info().input.numel();
+  const std::int64_t wanted = info().input.numel();
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
   const std::string bytes = io::read_file(file);
@@ -112,7 +113,9 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   };
   data::CsvOptions options = spec.options;
   options.columns = table_;
-  options.classes = !is_regression();
+  data::SourceOptions reading;
+  task_->set_reading(reading);
+  options.classes = reading.classes;
   options.keep_unlabelled = true;
   if (table_ != nullptr) options.class_names = class_names_;
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
@@ -159,6 +162,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
 
 std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
   const auto set = open_rows(source);
+  const bool numbers = is_numeric(task_->output_form());
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
   const data::CsvOptions& options = spec.options;
@@ -174,13 +178,13 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   added.reserve(static_cast<std::size_t>(set->size()));
   predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
     std::vector<std::string> fields;
-    if (is_regression()) {
+    if (numbers) {
       for (const float value : p.values) fields.push_back(cat(value));
     } else {
       const auto best = std::max_element(p.values.begin(), p.values.end());
       fields = {class_names_[static_cast<std::size_t>(best - p.values.begin())], cat(*best)};
     }
-    if (added.empty()) names = column_names(fields.size(), is_regression());
+    if (added.empty()) names = column_names(fields.size(), numbers);
     added.push_back(join(fields, separator));
   });
   // A header is the row that the set has less than the file.

@@ -16,11 +16,12 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "data/line_reader.h"
-#include "data/row_options.h"
-#include "data/source_parts.h"
-#include "data/table_header.h"
-#include "io/encoding.h"
+#include "data/samples/source_parts.h"
+#include "data/tables/line_reader.h"
+#include "data/tables/row_options.h"
+#include "data/tables/table_header.h"
+#include "io/text/encoding.h"
+#include "train/opened.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
 
@@ -208,24 +209,25 @@ class ClassedLines {
 }  // namespace
 
 TextLines TrainedModel::read_texts(const std::string& source) const {
-  const models::Info info = settings_.model_info();
+  const models::Info& info = this->info();
   const LineSource lines = parse_lines(
       read_as_run(source.starts_with(kLines) ? source : kLines + source, settings_.data));
-  const bool classes = info.takes_tokens() && !info.tokens && !info.finds_spans();
+  const bool classes = info.takes_tokens() && task_->output_form() == OutputForm::Classes;
   if (classes) return ClassedLines(lines, class_names_).read();
   return whole_lines(lines);
 }
 
 Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allow_seen) const {
-  const models::Info info = settings_.model_info();
+  const models::Info& info = this->info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
-  const std::int64_t length = text_length(settings_);
+  const std::int64_t length = text_length(opened_->model);
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
+  const bool hidden = task_->output_form() == OutputForm::HiddenToken;
   const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
-    const std::size_t tab = info.masked || behind ? std::string::npos : one.text.find('\t');
+    const std::size_t tab = hidden || behind ? std::string::npos : one.text.find('\t');
     if (behind) {
       std::int64_t unknown = 0;
       const std::int64_t tokens = std::ssize(tokenizer_->encode(one.text, false, &unknown));
@@ -240,7 +242,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allo
     }
   }
   Notes out = losses.notes(length);
-  if (record_ == nullptr || rows.empty() || info.masked) return out;
+  if (record_ == nullptr || rows.empty() || hidden) return out;
   // As the samples of "lines:FILE" are: rows of one text, or of two with their types.
   const bool pairs = !rows[0].types.empty();
   std::vector<std::int64_t> inputs;

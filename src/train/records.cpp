@@ -5,11 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace tenon::train {
 namespace {
@@ -31,14 +32,29 @@ double to_double(const Json& json) {
   throw FormatError(cat("'", text, "' is not a number"));
 }
 
+constexpr char kValidation[] = "validation_", kTest[] = "test_", kLoss[] = "loss";
+
+// By name, so that logs do not depend on the order in which a task measures.
+void add_metrics(Json& out, const std::string& prefix, const Metrics& metrics) {
+  const std::map<std::string, double> sorted(metrics.begin(), metrics.end());
+  for (const auto& [name, value] : sorted) out[prefix + name] = number(value);
+}
+
+// All numbers with this prefix but the loss.
+Metrics metrics_from(const Json& json, const std::string& prefix) {
+  Metrics out;
+  for (const auto& [key, value] : json.members())
+    if (key.starts_with(prefix) && key != prefix + kLoss)
+      out.set(key.substr(prefix.size()), to_double(value));
+  return out;
+}
+
 Json to_json(const EpochReport& e) {
   Json out;
   out.add("epoch", e.epoch).add("step", e.step).add("train_loss", number(e.train_loss));
   if (e.train_accuracy) out["train_accuracy"] = number(*e.train_accuracy);
   if (e.validation_loss) out["validation_loss"] = number(*e.validation_loss);
-  if (e.validation_accuracy) out["validation_accuracy"] = number(*e.validation_accuracy);
-  if (e.validation_mae) out["validation_mae"] = number(*e.validation_mae);
-  if (e.validation_r2) out["validation_r2"] = number(*e.validation_r2);
+  add_metrics(out, kValidation, e.validation_metrics);
   out["lr"] = number(e.lr);
   out["seconds"] = number(e.seconds);
   out["items_per_s"] = number(e.items_per_s);
@@ -59,9 +75,7 @@ std::optional<TestReport> test_from(const Json& json) {
     t.step = json.at("step").get<std::int64_t>();
     t.samples = json.at("samples").get<std::int64_t>();
     t.loss = to_double(json.at("test_loss"));
-    t.accuracy = optional_number(json, "test_accuracy");
-    t.mae = optional_number(json, "test_mae");
-    t.r2 = optional_number(json, "test_r2");
+    t.metrics = metrics_from(json, kTest);
     return t;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -76,9 +90,7 @@ EpochReport epoch_from(const Json& json) {
   const auto optional = [&](const char* key) { return optional_number(json, key); };
   e.train_accuracy = optional("train_accuracy");
   e.validation_loss = optional("validation_loss");
-  e.validation_accuracy = optional("validation_accuracy");
-  e.validation_mae = optional("validation_mae");
-  e.validation_r2 = optional("validation_r2");
+  e.validation_metrics = metrics_from(json, kValidation);
   e.lr = to_double(json.at("lr"));
   e.seconds = to_double(json.at("seconds"));
   e.items_per_s = to_double(json.at("items_per_s"));
@@ -161,22 +173,53 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
   }
 }
 
-std::string csv_header() {
-  return "epoch,step,train_loss,train_accuracy,validation_loss,validation_accuracy,validation_mae,"
-         "validation_r2,lr,seconds,items_per_s,best,test_loss,test_accuracy,test_mae,test_r2\n";
+namespace {
+
+constexpr const char* kEveryLog[] = {"accuracy", "mae", "r2"};
+
+// The columns of a part: its loss, the metrics of every log, and the task's own.
+std::string columns_of(const std::string& prefix, const std::vector<std::string>& own) {
+  std::string out = prefix + kLoss;
+  for (const char* name : kEveryLog) out += cat(",", prefix, name);
+  for (const std::string& name : own) out += cat(",", prefix, name);
+  return out;
 }
 
-std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test) {
-  auto optional = [](const std::optional<double>& value) {
-    return value ? cat(*value) : std::string();
-  };
+std::string field_text(const std::optional<double>& value) {
+  return value ? cat(*value) : std::string();
+}
+
+std::string fields_of(const std::optional<double>& loss, const Metrics& metrics,
+                      const std::vector<std::string>& own) {
+  std::string out = field_text(loss);
+  for (const char* name : kEveryLog) out += "," + field_text(metrics[name]);
+  for (const std::string& name : own) out += "," + field_text(metrics[name]);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> own_metrics(const Task& task) {
+  std::vector<std::string> out;
+  for (const MetricInfo& metric : task.metrics())
+    if (std::find(std::begin(kEveryLog), std::end(kEveryLog), metric.name) == std::end(kEveryLog))
+      out.push_back(metric.name);
+  return out;
+}
+
+std::string csv_header(const std::vector<std::string>& own) {
+  return cat("epoch,step,train_loss,train_accuracy,", columns_of(kValidation, own),
+             ",lr,seconds,items_per_s,best,", columns_of(kTest, own), "\n");
+}
+
+std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test,
+                     const std::vector<std::string>& own) {
   const bool tested = test && test->step == e.step;
-  return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", optional(e.train_accuracy), ",",
-             optional(e.validation_loss), ",", optional(e.validation_accuracy), ",",
-             optional(e.validation_mae), ",", optional(e.validation_r2), ",", e.lr, ",", e.seconds,
-             ",", e.items_per_s, ",", e.best ? 1 : 0, ",", tested ? cat(test->loss) : "", ",",
-             tested ? optional(test->accuracy) : "", ",", tested ? optional(test->mae) : "", ",",
-             tested ? optional(test->r2) : "", "\n");
+  return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", field_text(e.train_accuracy), ",",
+             fields_of(e.validation_loss, e.validation_metrics, own), ",", e.lr, ",", e.seconds,
+             ",", e.items_per_s, ",", e.best ? 1 : 0, ",",
+             tested ? fields_of(test->loss, test->metrics, own) : fields_of(std::nullopt, {}, own),
+             "\n");
 }
 
 std::string json_line(const EpochReport& e) {
@@ -194,9 +237,7 @@ std::string json_line(const TestReport& test) {
       .add("epoch", test.epoch)
       .add("samples", test.samples)
       .add("test_loss", number(test.loss));
-  if (test.accuracy) out["test_accuracy"] = number(*test.accuracy);
-  if (test.mae) out["test_mae"] = number(*test.mae);
-  if (test.r2) out["test_r2"] = number(*test.r2);
+  add_metrics(out, kTest, test.metrics);
   return io::json_text(out);
 }
 

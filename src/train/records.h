@@ -55,10 +55,14 @@ std::string to_json(const Progress& progress);
 /// Throws FormatError naming `source` if the text was not written by to_json().
 Progress progress_from_json(const std::string& text, const std::string& source);
 
+/// The metrics of a task that have columns of their own in log.csv, behind those that every log
+/// has (accuracy, mae, r2).
+std::vector<std::string> own_metrics(const Task& task);
 /// Header and line of log.csv; metrics that were not measured are empty. Test metrics are in the
-/// line of the epoch whose weights were tested.
-std::string csv_header();
-std::string csv_line(const EpochReport& epoch, const std::optional<TestReport>& test = {});
+/// line of the epoch whose weights were tested. `own` is own_metrics().
+std::string csv_header(const std::vector<std::string>& own);
+std::string csv_line(const EpochReport& epoch, const std::optional<TestReport>& test,
+                     const std::vector<std::string>& own);
 /// Lines of log.jsonl, without the newline.
 std::string json_line(const EpochReport& epoch);
 std::string json_line(const TestReport& test);

@@ -15,11 +15,12 @@
 #include <tenon/shapes_only.h>
 #include "base/background.h"
 #include "base/str.h"
-#include "data/image_spec.h"
-#include "data/span_dataset.h"
+#include "data/images/image_spec.h"
+#include "data/text/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
+#include "models/weights/published_config.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
@@ -29,8 +30,9 @@
 #include "train/images.h"
 #include "train/lora.h"
 #include "train/model_file.h"
+#include "train/opened.h"
 #include "train/planned.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
@@ -52,14 +54,14 @@ namespace fs = std::filesystem;
 // once. What is wrong with it, the run itself will say. Its own network draws from a generator of
 // its own: the run's numbers depend on no thread beside it. `engines` are those of a run that is
 // resumed.
-std::optional<Plan> plan_ahead(Context context, const Settings& settings, const DataSets& sets,
+std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const DataSets& sets,
                                const TuneTable& engines) {
   try {
-    context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+    context.generator = std::make_shared<Generator>(run.compute.seed);
     const ContextScope scope(context);
     const TuneRecord record(engines);
     const ShapesOnly shapes;
-    Session session(settings, sets);
+    Session session(run, sets);
     TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
     step.use(resident_set(*session.train));
     return step.plan(*session.train);
@@ -75,7 +77,7 @@ void write_without_adapters(const Session& session, const std::string& dir) {
   const io::Metadata metadata = io::inspect_safetensors(file).metadata;
   io::save_checked_safetensors(
       dir + "/adapters.safetensors", adapter_state(*session.adapted),
-      {{"lora", session.settings.lora}, {"base", session.settings.weights}});
+      {{"lora", session.run.settings.lora}, {"base", session.run.settings.weights}});
   io::save_checked_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
@@ -89,30 +91,33 @@ void load_whole(const nn::AnyModule& net, const StateDict& state, const std::str
 }
 
 // The network of the settings, with means and deviations around it where the state has them.
-nn::AnyModule net_for(const Settings& settings, std::int64_t classes, const StateDict& state) {
-  const nn::AnyModule net = make_net(settings, classes);
+nn::AnyModule net_for(const ResolvedModel& model, std::int64_t classes, const StateDict& state) {
+  const nn::AnyModule net = make_net(model, classes);
   const auto mean = state.find(kInputMean), target = state.find(kTargetMean);
   if (mean == state.end()) return net;
   return standardized(net, mean->second.shape(),
                       target == state.end() ? std::optional<Shape>() : target->second.shape());
 }
 
+LoraOptions adapters_of(const ResolvedModel& model) {
+  return model.lora ? *model.lora : LoraOptions();
+}
+
 // Compares names and shapes before the network takes memory: a small file may describe a network of
 // many gigabytes.
-void require_shapes(const Settings& settings, std::int64_t classes, const StateDict& state,
+void require_shapes(const ResolvedModel& model, std::int64_t classes, const StateDict& state,
                     const std::string& file) {
   const ShapesOnly scope;
-  const nn::AnyModule net = net_for(settings, classes, state);
-  const bool adapted = has_adapters(state);
-  require_tensors((adapted ? with_adapters(net, parse_lora(settings.lora)) : net).state_dict(),
+  const nn::AnyModule net = net_for(model, classes, state);
+  require_tensors((has_adapters(state) ? with_adapters(net, adapters_of(model)) : net).state_dict(),
                   state, file);
 }
 
 // Of a run that has not ended the adapters are added here.
-void load_weights_of_run(const nn::AnyModule& net, const Settings& settings, const StateDict& state,
-                         const std::string& file) {
+void load_weights_of_run(const nn::AnyModule& net, const ResolvedModel& model,
+                         const StateDict& state, const std::string& file) {
   if (!has_adapters(state)) return load_whole(net, state, file);
-  const nn::AnyModule adapted = with_adapters(net, parse_lora(settings.lora));
+  const nn::AnyModule adapted = with_adapters(net, adapters_of(model));
   load_whole(adapted, state, file);
   net.load_state_dict(merged_state(adapted));
   net.unfreeze();
@@ -170,27 +175,28 @@ Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& 
   return {note};
 }
 
-TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
+TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
                 const RunOptions& options) {
+  const Settings& settings = run.settings;
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
   const std::future<Device> starting =
       in_background([&settings] { return device(settings.device); });
-  const DataSets sets = open_data(settings, resume ? dir : "");
+  const DataSets sets = open_data(run, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   const bool goes_on = resume && has_checkpoint(dir);
-  const ContextScope scope(context_of(settings));
+  const ContextScope scope(context_of(run));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the GPU for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
-      settings.freeze.empty() && settings.teacher.empty())
-    planning = in_background([context = current_context(), &settings, &sets,
+      run.frozen.layers.empty() && settings.teacher.empty())
+    planning = in_background([context = current_context(), &run, &sets,
                               engines = resume ? load_engines(dir) : TuneTable()] {
-      return plan_ahead(context, settings, sets, engines);
+      return plan_ahead(context, run, sets, engines);
     });
-  const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
-  std::int64_t measured = known_ahead ? plan_within_limit(settings, sets) : 0;
-  Session session(settings, sets, goes_on);
-  if (!settings.freeze.empty())
+  const bool known_ahead = run.frozen.layers.empty() && settings.teacher.empty();
+  std::int64_t measured = known_ahead ? plan_within_limit(run, sets) : 0;
+  Session session(run, sets, goes_on);
+  if (!run.frozen.layers.empty())
     session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
@@ -296,17 +302,6 @@ Weights weights_of_run(const std::string& dir) {
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
-// Texts may be shorter than the context. Images may be of another size where the layers can say
-// what they make of it; a perceptron lays any input in a row.
-bool takes(const models::Info& model, const Tensor& examples, std::int64_t views) {
-  const Shape shape = examples.shape();
-  const int rank = shape.rank();
-  if (model.takes_tokens())
-    return examples.dtype() == DType::Int64 && rank <= 3 && shape[rank - 1] <= model.input[0];
-  if (model.input.rank() == 3 && rank == 4 && shape[1] == model.input[0]) return true;
-  return examples.numel() == shape[0] * views * model.input.numel();
-}
-
 std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,
                                                       const std::vector<std::string>& tokens) {
   const data::TextUnit unit = data::text_unit(text_unit);
@@ -316,9 +311,9 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
 }
 
 // Classes as the config of published weights has them.
-void use_published(const PublishedConfig& config, Settings& settings,
+void use_published(const models::PublishedConfig& config, Settings& settings,
                    std::vector<std::string>& class_names) {
-  if (config.regression && settings.task != "regression")
+  if (config.regression && find_task(settings.task)->output_form() != OutputForm::Values)
     throw NotSupported(cat(config.path,
                            ": the network predicts numbers, not classes: train it with --task "
                            "regression, or use a classification network"));
@@ -336,8 +331,8 @@ TrainResult start_run(const Settings& settings, const std::string& dir, const Ru
   refuse_idle(settings);
   refuse_tested_training(settings.data);
   Settings known = as_published(settings);
-  known.data = as_long_as_seen(settings.data, settings.model_info());
-  return fit(known, dir, false, options);
+  known.data = as_long_as_seen(settings.data, SettingsNetwork::keep(known).info());
+  return fit(ResolvedRun(std::move(known)), dir, false, options);
 }
 
 void override_settings(Settings& settings,
@@ -347,7 +342,7 @@ void override_settings(Settings& settings,
     settings.set(key, value);
     const bool free = settings.get(key) == before || is_free_to_change(key);
     if (key == "data" && !read_alike(before, value) &&
-        !read_alike(before, as_long_as_seen(value, settings.model_info())))
+        !read_alike(before, as_long_as_seen(value, SettingsNetwork::keep(settings).info())))
       throw ValueError(
           cat("setting 'data' of the run is '", before, "' and cannot become '", value,
               "' when it is resumed: the path may change, but not how the files are read and "
@@ -411,10 +406,10 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
   override_settings(settings, overrides);
   settings.data = locate_data(settings.data, dir);
   settings.teacher = locate_file(settings.teacher, dir);
-  return fit(settings, dir, true, options);
+  return fit(ResolvedRun(std::move(settings)), dir, true, options);
 }
 
-TrainedModel::TrainedModel() : net_(nn::Identity()) {}
+TrainedModel::TrainedModel() : task_(find_task(Settings().task)), net_(nn::Identity()) {}
 
 TrainedModel TrainedModel::open(const std::string& run_or_file) {
   TrainedModel out;
@@ -457,14 +452,18 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.data_digest_ = digest->second;
     }
   }
+  SettingsNetwork::keep(out.settings_);
+  out.task_ = task_of(out.settings_);
   out.load_record();
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  require_shapes(out.settings_, classes, weights.state, weights.file);
-  out.net_ = net_for(out.settings_, classes, weights.state);
-  load_weights_of_run(out.net_, out.settings_, weights.state, weights.file);
+  const ResolvedModel model(out.settings_);
+  require_shapes(model, classes, weights.state, weights.file);
+  out.net_ = net_for(model, classes, weights.state);
+  load_weights_of_run(out.net_, model, weights.state, weights.file);
   out.net_.eval();
+  out.resolve();
   out.file_ = weights.file;
   out.class_names_ = std::move(names);
   out.name_classes(classes);
@@ -476,22 +475,25 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.settings_ = settings;
   out.foreign_ = true;
   out.settings_.weights = file;
-  const std::optional<PublishedConfig> config =
-      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  const std::optional<models::PublishedConfig> config =
+      settings.network.empty() ? models::published_config(file, settings.model) : std::nullopt;
   out.settings_ = as_published(std::move(out.settings_));
   out.settings_.weights = settings.weights;
   if (config) use_published(*config, out.settings_, out.class_names_);
-  if (out.settings_.classes == 0) out.settings_.classes = out.settings_.model_info().classes;
+  const models::Info& info = SettingsNetwork::keep(out.settings_).info();
+  if (out.settings_.classes == 0) out.settings_.classes = info.classes;
+  out.task_ = task_of(out.settings_);
   out.tokenizer_ = tokenizer_of(out.settings_, "");
   out.compute_here();
   const ContextScope scope(out.context_);
-  out.net_ = make_net(out.settings_, out.settings_.classes);
+  out.net_ = make_net(ResolvedModel(out.settings_), out.settings_.classes);
   TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
   out.weights_note_ = taken.note + config_words(file, settings.model);
   out.settings_ =
-      with_images_of(std::move(out.settings_),
+      with_images_of(std::move(out.settings_), info.input,
                      config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
+  out.resolve();
   out.file_ = file;
   out.name_classes(out.settings_.classes);
   return out;
@@ -520,7 +522,8 @@ void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
   settings_.threads = threads();
-  context_ = context_of(settings_);
+  SettingsNetwork::keep(settings_);
+  context_ = context_of(ResolvedModel(settings_));
 }
 
 // With numbers, where the names of others are not known. A text may have fewer tokens than the
@@ -533,10 +536,11 @@ void TrainedModel::name_classes(std::int64_t classes) {
       class_names_.push_back(cat("<", i, ">"));
     return;
   }
-  if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
+  const bool named = task_->output_form() != OutputForm::Values;
+  if (static_cast<std::int64_t>(class_names_.size()) == classes && named) return;
   class_names_.clear();
-  if (is_regression()) return;
-  const bool words = settings_.model_info().tokens && tokenizer_ != nullptr;
+  if (!named) return;
+  const bool words = info().tokens && tokenizer_ != nullptr;
   if (words && tokenizer_->size() <= classes)
     for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(tokenizer_->token(i));
   if (words && !class_names_.empty()) return;
@@ -554,92 +558,96 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   out.net_ = net;
   out.net_.load_state_dict(weights.state);
   out.net_.eval();
+  out.resolve();
   out.file_ = weights.file;
   out.given_net_ = true;
   return out;
+}
+
+void TrainedModel::resolve() {
+  const ContextScope scope(context_);
+  SettingsNetwork::keep(settings_);
+  ResolvedModel model(settings_);
+  Predictor predictor(net_, model);
+  opened_ = std::make_shared<const Opened>(Opened{std::move(model), std::move(predictor)});
+}
+
+const models::Info& TrainedModel::info() const { return opened_->model.info(); }
+
+void TrainedModel::set_precision(Precision precision) {
+  settings_.precision = name(precision);
+  context_.precision = precision;
+  resolve();
 }
 
 void TrainedModel::set_preprocess(const std::string& steps) {
   // Pixels stay scaled as they were, which for other images is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
   settings_.set("preprocess", steps);
+  resolve();
 }
 
 void TrainedModel::set_background(const std::string& colour) {
-  if (settings_.model_info().input.rank() != 3)
+  if (info().input.rank() != 3)
     throw ValueError(cat("model '", settings_.model, "' takes no images"));
   settings_.set("background", colour);
+  resolve();
 }
 
-bool TrainedModel::fits_images() const { return !given_net_ && own_sizes(settings_); }
+bool TrainedModel::fits_images() const { return !given_net_ && opened_->model.images.any_size; }
 
 Tensor TrainedModel::fit(const io::Image& image) const {
-  return data::preprocess_image(image, image_options(settings_, settings_.model_info().input));
+  return data::preprocess_image(image, image_options(opened_->model, info().input));
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::fit(
     std::shared_ptr<const data::ImageFiles> images) const {
-  data::ImageOptions options = image_options(settings_, settings_.model_info().input);
+  data::ImageOptions options = image_options(opened_->model, info().input);
   options.broken_left_out = true;
   return data::image_dataset(std::move(images), options);
 }
 
 io::ImageReading TrainedModel::image_reading(int channels) const {
-  return {channels, background(settings_)};
+  return {channels, opened_->model.images.backdrop};
 }
 
 std::string TrainedModel::fitting() const {
-  return image_options(settings_, settings_.model_info().input).resize.text();
+  return image_options(opened_->model, info().input).resize.text();
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {
-  if (given_net_) {
-    const ContextScope scope(context_);
-    return net_(images).eval();
-  }
-  if (images.rank() < 2)
-    throw ShapeError(
-        cat("predict: the images are ", images.shape(), ", must be [N, channels, height, width]"));
+  if (!given_net_) return opened_->predict(images);
   const ContextScope scope(context_);
-  const std::int64_t count = images.size(0);
-  const Shape input = settings_.model_info().input;
-  if (count == 0) return zeros({0, settings_.classes}).eval();
-  const std::int64_t views = images.rank() == 5 && input.rank() <= 3 ? images.size(1) : 1;
-  if (!takes(settings_.model_info(), images, views))
-    throw ShapeError(cat("predict: the input is ", images.shape(), ", and model '", settings_.model,
-                         "' takes samples of ", input, ": resize or reshape the input"));
-  const std::unique_ptr<data::Loader> loader =
-      test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
-  data::Batch batch;
-  loader->next(batch);
-  const Tensor out = net_(views > 1 ? views_as_examples(batch.input) : batch.input),
-               scores = views > 1 ? mean_of_views(out, views, is_regression()) : out;
-  return (is_regression() ? scores : softmax(scores)).eval();
+  return net_(images).eval();
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {
-  const models::Info info = settings_.model_info();
+  const models::Info& info = this->info();
   if (!given_net_ && net_.as<models::Decoder>() != nullptr) return next_token(tokens_of(text));
-  if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
+  const OutputForm form = task_->output_form();
+  const bool hidden_token = form == OutputForm::HiddenToken,
+             one_class = form == OutputForm::Classes || hidden_token;
+  if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || !one_class)
     throw ValueError(cat(file_, ": model '", settings_.model,
-                         info.finds_spans() ? "' finds answers in texts: ask it a question"
-                         : info.pairs       ? "' translates texts: use translate()"
-                                            : "' takes no text"));
+                         form == OutputForm::Answer ? "' finds answers in texts: ask it a question"
+                         : form == OutputForm::Translation ? "' translates texts: use translate()"
+                                                           : "' takes no text"));
   const ContextScope scope(context_);
-  const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
+  const std::size_t tab = hidden_token ? std::string::npos : text.find('\t');
   data::TypedTokens row;
   if (tab == std::string::npos)
-    row.tokens = data::encode_within(*tokenizer_, text, text_length(settings_));
+    row.tokens = data::encode_within(*tokenizer_, text, text_length(opened_->model));
   else
     row = data::encode_pair_within(*tokenizer_, std::string_view(text).substr(0, tab),
-                                   std::string_view(text).substr(tab + 1), text_length(settings_));
+                                   std::string_view(text).substr(tab + 1),
+                                   text_length(opened_->model));
   std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: the text is empty");
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
   const Tensor scores =
       net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
-  if (!info.masked) return softmax(reshape(scores, {scores.numel()})).eval();
+  if (!hidden_token) return task_->predictions(reshape(scores, {scores.numel()})).eval();
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
@@ -649,7 +657,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
 }
 
 void TrainedModel::require_spans() const {
-  if (tokenizer_ == nullptr || given_net_ || !settings_.model_info().finds_spans())
+  if (tokenizer_ == nullptr || given_net_ || task_->output_form() != OutputForm::Answer)
     throw ValueError(cat(file_, ": model '", settings_.model, "' does not answer questions"));
 }
 
@@ -657,7 +665,7 @@ Answer TrainedModel::answer(const std::string& question, const std::string& text
   require_spans();
   const ContextScope scope(context_);
   data::SpanOptions options;
-  options.length = std::min(options.length, settings_.model_info().input[0]);
+  options.length = std::min(options.length, info().input[0]);
   options.question = std::min(options.question, options.length / 3);
   options.stride = std::min(options.stride, options.length / 4);
   const data::SpanDataset set({{"the question", question, data::span_text(*tokenizer_, text)}},
@@ -670,7 +678,7 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
   require_spans();
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> opened = open_set(data);
-  const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
+  const auto* set = opened->as<data::SpanDataset>();
   if (set == nullptr)
     throw ShapeError(
         cat("'", data.data, "' has no questions: give a file of questions, as in spans:FILE"));

@@ -11,12 +11,13 @@
 #include <tenon/text.h>
 
 #include "base/digest.h"
-#include "base/folder_names.h"
 #include "base/str.h"
-#include "data/part_folders.h"
-#include "data/source_parts.h"
-#include "io/encoding.h"
+#include "base/system/folder_names.h"
+#include "data/samples/part_folders.h"
+#include "data/samples/source_parts.h"
 #include "io/file.h"
+#include "io/text/encoding.h"
+#include "train/resolved.h"
 
 namespace tenon::train {
 namespace {
@@ -211,14 +212,14 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model) 
   return windows || lines ? cat(data, ",length=", model.input[0]) : data;
 }
 
-std::int64_t text_length(const Settings& settings) {
+std::int64_t text_length(const ResolvedModel& model) {
   constexpr std::string_view kLength = "length=";
-  const std::int64_t most = settings.model_info().input[0];
-  if (!settings.data.starts_with("lines:")) return most;
+  const std::int64_t most = model.info().input[0];
+  if (!model.settings.data.starts_with("lines:")) return most;
   std::int64_t length = data::ClassLineOptions().length;
-  for (const std::string& option : named(settings.data).options)
+  for (const std::string& option : named(model.settings.data).options)
     if (option.starts_with(kLength))
-      length = data::spec_number(option.substr(kLength.size()), settings.data);
+      length = data::spec_number(option.substr(kLength.size()), model.settings.data);
   return std::clamp<std::int64_t>(length, 1, most);
 }
 

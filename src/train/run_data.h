@@ -11,6 +11,8 @@
 
 namespace tenon::train {
 
+struct ResolvedModel;
+
 /// Whether a data source contains paths ("csv:flowers.csv"), which depend on the current folder.
 bool has_path(const std::string& spec);
 
@@ -55,7 +57,7 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model);
 
 /// Number of tokens of one text that a model gets: the length it was trained with for "lines:FILE",
 /// else its context.
-std::int64_t text_length(const Settings& settings);
+std::int64_t text_length(const ResolvedModel& model);
 
 /// Whether a source generates its samples from seeds; its test part then has a seed of its own.
 bool is_drawn_source(const std::string& spec);

@@ -16,11 +16,11 @@
 #include <tenon/error.h>
 #include <tenon/log.h>
 
-#include "base/folder_names.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
+#include "base/system/log.h"
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 namespace tenon::train {
 namespace {
@@ -215,7 +215,9 @@ bool RunFolder::holds_run() const {
     if (fs::exists(file(name))) return true;
   for (const std::string& name : checkpoint_names(path_))
     if (name != checkpoint_name(0)) return true;
-  return fs::exists(file("log.csv")) && io::read_file(file("log.csv"), 4096) != csv_header();
+  if (!fs::exists(file("log.csv"))) return false;
+  const std::string text = io::read_file(file("log.csv"), 4096);
+  return text.find('\n') + 1 != text.size() || !text.starts_with("epoch,");
 }
 
 // What a killed writer left beside its target; for a new run also what one left that took no step.
@@ -247,7 +249,8 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   return path;
 }
 
-void RunFolder::open_logs(const Progress& progress) {
+void RunFolder::open_logs(const Progress& progress, std::vector<std::string> own) {
+  own_metrics_ = std::move(own);
   const std::string lines = fs::exists(file("log.jsonl")) ? io::read_file(file("log.jsonl")) : "";
   io::write_file(file("log.jsonl"), json_log_until(lines, progress.step));
   json_ = open_for_append(file("log.jsonl"));
@@ -258,10 +261,11 @@ void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
   std::map<std::int64_t, TestReport> by_step;
   for (const TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
     by_step[test.step] = test;
-  std::string csv = csv_header();
+  std::string csv = csv_header(own_metrics_);
   for (const EpochReport& epoch : history) {
     const auto test = by_step.find(epoch.step);
-    csv += csv_line(epoch, test == by_step.end() ? std::nullopt : std::optional(test->second));
+    csv += csv_line(epoch, test == by_step.end() ? std::nullopt : std::optional(test->second),
+                    own_metrics_);
   }
   io::write_file(file("log.csv"), csv);
   if (csv_ >= 0) ::close(csv_);  // of the file that was replaced

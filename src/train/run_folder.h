@@ -85,8 +85,9 @@ class RunFolder {
   /// Writes the checkpoint, then points `latest` to it, then deletes all but the newest `keep`.
   /// Returns its path.
   std::string save(const Checkpoint& checkpoint, int keep);
-  /// Truncates the logs to the position `progress` and opens them for appending.
-  void open_logs(const Progress& progress);
+  /// Truncates the logs to the position `progress` and opens them for appending. `own` is
+  /// own_metrics().
+  void open_logs(const Progress& progress, std::vector<std::string> own);
   /// Rewrites log.csv, with the test results of log.jsonl in the lines of their epochs.
   void rewrite_csv(const std::vector<EpochReport>& history);
   /// Test results of the weights after this step, if log.jsonl has them.
@@ -102,6 +103,7 @@ class RunFolder {
   std::string path_;
   std::optional<FolderLock> lock_;
   int csv_ = -1, json_ = -1;
+  std::vector<std::string> own_metrics_;
 };
 
 }  // namespace tenon::train

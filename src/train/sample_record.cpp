@@ -20,7 +20,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 #include "train/data_digest.h"
 
 namespace tenon::train {

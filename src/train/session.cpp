@@ -15,11 +15,11 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
-#include "base/cache_file.h"
 #include "base/digest.h"
 #include "base/str.h"
-#include "data/prefetch.h"
-#include "data/span_dataset.h"
+#include "base/system/cache_file.h"
+#include "data/loading/prefetch.h"
+#include "data/text/span_dataset.h"
 #include "graph/on_host.h"
 #include "io/file.h"
 #include "optim/warmup.h"
@@ -29,7 +29,7 @@
 #include "train/kept.h"
 #include "train/lora.h"
 #include "train/model_file.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -38,44 +38,22 @@ namespace tenon::train {
 namespace {
 
 constexpr std::int64_t kTestBatch = 250;
-constexpr char kRegression[] = "regression";
 
-data::LoaderOptions loader_options(const Settings& s) {
+data::LoaderOptions loader_options(const ResolvedModel& model) {
+  const Settings& s = model.settings;
   data::LoaderOptions o;
   o.batch = s.batch;
   o.shuffle = s.shuffle;
   o.drop_last = s.drop_last;
   o.seed = static_cast<std::uint64_t>(s.seed);
   // Decoding takes longer than a step of many networks.
-  o.workers = own_sizes(s) ? image_workers(s) : std::max(s.workers, 1);
+  o.workers = model.images.any_size ? image_workers(s) : std::max(s.workers, 1);
   o.mean = s.input_mean;
   o.std = s.input_std;
-  const ChannelScale channels = channel_scale(s);
+  const ChannelScale& channels = channel_scale(model);
   o.channel_mean = channels.mean;
   o.channel_std = channels.std;
   return o;
-}
-
-optim::OptimizerOptions optimizer_options(const Settings& s) {
-  optim::OptimizerOptions o;
-  o.lr = s.lr;
-  o.weight_decay = s.weight_decay;
-  if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
-  if (s.optimizer.starts_with("adam")) o.beta2 = s.beta2;
-  if (s.optimizer.starts_with("adam") || s.optimizer == "levenberg") o.eps = s.eps;
-  o.nesterov = s.nesterov;
-  return o;
-}
-
-// A model that translates takes pairs of any length.
-void check_pairs(const Settings& settings, const data::Dataset& set) {
-  const Shape input = set.input_shape();
-  if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
-      set.target_shape() == Shape{input[1]} && set.classes() > 0)
-    return;
-  throw ShapeError(cat("model '", settings.model, "' needs pairs of texts, but a sample of '",
-                       settings.data, "' is ", set.input_dtype(), " ", input,
-                       ": use the data source numbers, or a file, as in --data pairs:FILE"));
 }
 
 // What reads text by a tokenizer must have a place for each of its tokens.
@@ -98,79 +76,16 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
             : cat(": write vocabulary = ", tokenizer->size(), " in the file")));
 }
 
-// Questions behind which parts of texts stand, in tokens.
-void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
-    throw ShapeError(cat("model '", settings.model, "' learns to find answers in texts, but '",
-                         settings.data,
-                         "' has no answers: give a file of questions, as in --data spans:FILE"));
-  if (set.input_shape()[1] > context[0])
-    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
-                         " tokens, but questions and parts of texts of '", settings.data, "' have ",
-                         set.input_shape()[1],
-                         ": make the parts shorter, as in spans:FILE,length=", context[0]));
-}
-
-// Texts, or pairs of them, with a class each, in tokens.
-void check_texts(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  const Shape input = set.input_shape();
-  const bool texts = input.rank() == 1 || (input.rank() == 2 && input[0] == 2);
-  if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
-      set.classes() < 1)
-    throw ShapeError(cat("model '", settings.model,
-                         "' needs texts with a class each, but a sample of '", settings.data,
-                         "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": give a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
-  if (input[input.rank() - 1] > context[0])
-    throw ShapeError(cat(
-        "model '", settings.model, "' sees ", context[0], " tokens, but lines of '", settings.data,
-        "' have ", input[input.rank() - 1], ": cut them, as in lines:FILE,length=", context[0]));
-}
-
-// A model of language takes windows up to its context.
-void check_tokens(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
-                       set.target_shape() == set.input_shape() && set.classes() > 0;
-  if (!windows)
-    throw ShapeError(cat("model '", settings.model, "' needs text, but a sample of '",
-                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": give a text file, as in --data text:FILE"));
-  if (set.input_shape()[0] > context[0])
-    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
-                         " tokens, but the windows of '", settings.data, "' have ",
-                         set.input_shape()[0],
-                         ": give the data a shorter length, as in text:FILE,length=", context[0]));
-}
-
-// Where a model does not take the data: one that does, as far as there is one.
-std::string other_model(const Settings& settings, const data::Dataset& set) {
-  const Shape input = set.input_shape();
-  const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (set.input_dtype() == DType::Int64) {
-    const char* reader = dynamic_cast<const data::SpanDataset*>(&set) != nullptr ? "bert_spans"
-                         : one_class                                             ? "bert_classifier"
-                         : input.rank() == 2                                     ? "transformer"
-                                                                                 : "gpt2";
-    return cat(": choose a model for such texts, such as ", reader, " ('tenon models')");
-  }
-  if (!settings.network.empty()) return ": change 'input' in the file, or use other data";
-  const bool for_images = settings.model_info().input.rank() == 3 && input.rank() == 3;
-  const bool quantities = settings.task == kRegression || is_floating(set.target_dtype());
-  if (for_images || (!quantities && !one_class)) return ": choose another model";
-  return cat(": use mlp:", input.numel(), "-64-",
-             quantities ? set.target_shape().numel() : set.classes(),
-             quantities && settings.task != kRegression ? " and --task regression" : "");
-}
-
 }  // namespace
 
-Context context_of(const Settings& settings) {
+Context context_of(const ResolvedModel& model) {
+  const ComputeSettings& compute = model.compute;
   Context context = current_context();
-  context.device = device(settings.device);
-  if (settings.threads > 0) context.threads = settings.threads;
-  context.precision = precision_from_name(settings.precision);
-  context.tune = tune_from_name(settings.tune);
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  context.device = device(model.settings.device);
+  if (compute.threads > 0) context.threads = compute.threads;
+  context.precision = compute.precision;
+  context.tune = compute.tune;
+  context.generator = std::make_shared<Generator>(compute.seed);
   return context;
 }
 
@@ -183,85 +98,62 @@ std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
       data::Tokenizer::open(kept ? own : settings.tokenizer));
 }
 
-data::SourceOptions source_options(const Settings& settings,
+data::SourceOptions source_options(const ResolvedModel& model,
                                    std::shared_ptr<const data::TableColumns> columns,
                                    std::shared_ptr<const data::Tokenizer> tokenizer) {
-  return {.classes = settings.task != kRegression,
-          .columns = std::move(columns),
-          .tokenizer = std::move(tokenizer),
-          .hide_words = settings.model_info().masked};
+  data::SourceOptions out{.columns = std::move(columns), .tokenizer = std::move(tokenizer)};
+  model.task->set_reading(out);
+  return out;
 }
 
 namespace {
 
 // Null where the source has no such part.
-std::shared_ptr<const data::Dataset> open_part(const Settings& settings, const data::Source& source,
+std::shared_ptr<const data::Dataset> open_part(const ResolvedRun& run, const data::Source& source,
                                                data::Split part) {
   const std::shared_ptr<data::Dataset> set = source.open(part);
   if (set == nullptr) return nullptr;
-  if (settings.strict) refuse_notes(set->notes());
-  return fitted(settings, set, part);
+  if (run.settings.strict) refuse_notes(set->notes());
+  return fitted(run, set, part);
 }
 
 }  // namespace
 
-DataSets open_data(const Settings& settings, const std::string& run_dir) {
-  const models::Info model = settings.model_info();
+DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
+  const Settings& settings = run.settings;
+  const models::Info& model = run.info();
   const auto tokenizer = tokenizer_of(settings, run_dir);
   check_vocabulary(settings, model, tokenizer.get());
-  data::SourceOptions how = source_options(settings, nullptr, tokenizer);
+  data::SourceOptions how = source_options(run, nullptr, tokenizer);
   how.strict = settings.strict;
   const data::Source source(settings.data, how);
   // Beside each other: the first step waits for all, lest a run find out at its end that the test
   // part cannot be read.
-  const auto ahead = [&settings, &source](data::Split part) {
-    return in_background([&settings, &source, part] { return open_part(settings, source, part); });
+  const auto ahead = [&run, &source](data::Split part) {
+    return in_background([&run, &source, part] { return open_part(run, source, part); });
   };
   auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
   DataSets sets;
   sets.tokenizer = tokenizer;
-  sets.train = open_part(settings, source, data::Split::Train);
+  sets.train = open_part(run, source, data::Split::Train);
   if (sets.train == nullptr)
     throw ValueError(cat("'", settings.data, "' has no samples for training"));
   sets.validation = validation.get();
   sets.test = test.get();
-  const Shape input = sets.train->input_shape();
-  if (model.pairs) {
-    check_pairs(settings, *sets.train);
-    return sets;
-  }
-  if (model.finds_spans()) {
-    for (const auto& set : {sets.train, sets.validation, sets.test})
-      if (set != nullptr) check_spans(settings, *set, model.input);
-    return sets;
-  }
-  if (model.tokens) {
-    check_tokens(settings, *sets.train, model.input);
-    return sets;
-  }
-  if (model.takes_tokens()) {
-    check_texts(settings, *sets.train, model.input);
-    return sets;
-  }
-  // Perceptrons lay any input in a row; the others want theirs as it is.
-  const bool fits =
-      model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
-  if (!fits)
-    throw ShapeError(cat("model '", settings.model, "' takes ", model.input, ", but a sample of '",
-                         settings.data, "' is ", input, other_model(settings, *sets.train)));
-  if (sets.train->classes() < 1 && settings.task != kRegression)
-    throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
-                         sets.train->target_dtype(), " ", sets.train->target_shape(),
-                         "; for numeric targets, use --task regression"));
+  for (const auto& [set, part] : {std::pair(sets.train, data::Split::Train),
+                                  std::pair(sets.validation, data::Split::Validation),
+                                  std::pair(sets.test, data::Split::Test)})
+    if (set != nullptr) run.task->check_data({settings, model, *set}, part);
   return sets;
 }
 
 // The parameters that learn, in groups: first those at the optimizer's rate, then for each part of
 // `rate_of` its own, and so once more those that learn from later on, whose names `later` are. Of
 // parts within parts the inner one counts.
-optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& settings,
+optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun& run,
                                      const std::vector<std::string>& later) {
-  const std::vector<std::pair<std::string, double>> rates = parse_rates(settings.rate_of);
+  const Settings& settings = run.settings;
+  const std::vector<std::pair<std::string, double>>& rates = run.optimizer.rates;
   const std::size_t each = 1 + rates.size();
   std::vector<optim::ParameterGroup> groups(2 * each);
   for (std::size_t k = 0; k < rates.size(); ++k)
@@ -283,7 +175,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
     groups[group_of(p.name) + (of_later.contains(p.name) ? each : 0)].parameters.push_back(p);
   for (std::size_t k = each; k < groups.size(); ++k) groups[k].own_steps = true;
   // A rate may be of what is still frozen.
-  if (settings.unfreeze_after > 0)
+  if (run.frozen.until_epoch > 0)
     for (const std::string& name : later) group_of(name);
   for (std::size_t k = 0; k < rates.size(); ++k) {
     if (met[k]) continue;
@@ -304,53 +196,31 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
 
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
-  if (settings.model_info().takes_tokens()) return;
+  if (run.info().takes_tokens()) return;
   Shape batch{2};
   for (std::int64_t size : set.input_shape()) batch.push_back(size);
   const std::vector<Shape> outputs = net.summary(batch).outputs;
-  const Shape out = outputs.size() == 1 ? outputs[0] : Shape();
-  const std::int64_t given = out.numel() / 2, wanted = settings.classes;
-  const bool quantities = settings.task == kRegression;
-  if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
-  throw ShapeError(
-      cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
-          " for a sample, where '", settings.data, "' has ", wanted,
-          quantities ? (wanted == 1 ? " target" : " targets") : " classes",
-          settings.network.empty() ? ": choose a model with as many outputs"
-                                   : ": end the file's layers with { linear = \"classes\" }",
-          settings.network.empty() && settings.model_info().input.rank() == 1
-              ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
-              : std::string(),
-          // 1,000 different prices in 200 rows are no classes.
-          !quantities && wanted > set.size() ? "; or, for numeric targets, use --task regression"
-                                             : ""));
+  run.task->check_outputs({run.settings, run.info(), set},
+                          outputs.size() == 1 ? outputs[0] : Shape());
 }
 
-nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
-  if (settings.task == kRegression) return StandardizedLoss{target_deviation(net)};
-  const models::Info info = settings.model_info();
-  if (info.rubbish_score)
-    return [label_smoothing, rubbish = *info.rubbish_score](const Tensor& scores,
-                                                            const Tensor& target) {
-      const Tensor all = concat({scores, full({scores.size(0), 1}, rubbish, scores.dtype())}, 1);
-      return cross_entropy(all, target, Reduction::Mean, label_smoothing);
-    };
-  if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
-                              .ignore_index = data::kIgnoredTarget};
+nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing) {
+  return model.task->loss({model.settings, model.info(), net, label_smoothing});
 }
 
-nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
-  nn::AnyModule net = settings.create_model({classes, settings.activation, nullptr, settings.head});
-  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
+nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {
+  const Settings& settings = model.settings;
+  nn::AnyModule net = model.network.create({classes, settings.activation, nullptr, settings.head});
+  for (const auto& [layer, precision] : model.compute.layer_precision)
     net.set_precision(precision, layer);
   return net;
 }
 
 namespace {
 
-LoraOptions lora_of(const Settings& settings) {
-  LoraOptions options = parse_lora(settings.lora);
+const LoraOptions& lora_of(const ResolvedRun& run) {
+  const Settings& settings = run.settings;
+  const LoraOptions& options = *run.lora;
   // The layers of a head are as they were drawn: adapters beside them would adapt noise.
   if (!settings.head.empty() && options.learn.empty())
     throw ValueError(cat("setting 'lora' is '", settings.lora, "' and 'head' is '", settings.head,
@@ -374,10 +244,9 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
 }
 
 // Precisions that were asked for and that a GPU alone has.
-std::string note_on_precision(const Settings& settings) {
-  std::vector<Precision> asked{precision_from_name(settings.precision)};
-  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
-    asked.push_back(precision);
+std::string note_on_precision(const ResolvedRun& run) {
+  std::vector<Precision> asked{run.compute.precision};
+  for (const auto& [layer, precision] : run.compute.layer_precision) asked.push_back(precision);
   std::string names;
   for (const Precision precision : {Precision::Tf32, Precision::Fp16})
     if (std::find(asked.begin(), asked.end(), precision) != asked.end())
@@ -386,9 +255,9 @@ std::string note_on_precision(const Settings& settings) {
 }
 
 // A step of difference is rounding: half an epoch of an odd number of steps.
-std::string note_on_warm_up(const Settings& settings, std::int64_t steps_per_epoch) {
-  optim::ScheduleOptions o;
-  o.warmup = settings.warmup;
+std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
+  const Settings& settings = run.settings;
+  optim::ScheduleOptions o = run.optimizer.schedule_options;
   o.steps_per_epoch = steps_per_epoch;
   o.total_steps = settings.epochs * steps_per_epoch;
   if (settings.max_steps > 0)
@@ -400,20 +269,46 @@ std::string note_on_warm_up(const Settings& settings, std::int64_t steps_per_epo
              wanted);
 }
 
+// Shapes alone need no labels.
+data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& set) {
+  const Settings& settings = run.settings;
+  if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(cat("setting 'sampling' is 'balanced', but ", why));
+  };
+  if (!settings.shuffle) refuse("'shuffle' is false: balanced samples have a random order");
+  if (run.task->output_form() != OutputForm::Classes || set.classes() < 1 ||
+      set.target_shape().rank() != 0)
+    refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
+  return {.weights = data::class_balanced_weights(set)};
+}
+
+}  // namespace
+
+namespace {
+
+std::string until_released(const FrozenSettings& frozen) {
+  const int epochs = frozen.until_epoch;
+  return epochs == 0 ? ""
+                     : cat(" until ", epochs, epochs == 1 ? " epoch is" : " epochs are",
+                           " done, and learn from then on");
+}
+
 }  // namespace
 
 void Session::make_optimizer() {
   const auto* frozen = net.as<FrozenNet>();
-  optimizer = optim::create(settings.optimizer,
-                            parameters_by_rate(net, settings,
-                                               frozen != nullptr ? frozen->names_of_frozen()
-                                                                 : std::vector<std::string>()),
-                            optimizer_options(settings));
+  optimizer = optim::create(
+      run.optimizer.name,
+      parameters_by_rate(
+          net, run, frozen != nullptr ? frozen->names_of_frozen() : std::vector<std::string>()),
+      run.optimizer.options);
 }
 
 void Session::make_loaders() {
-  data::LoaderOptions training = loader_options(settings);
-  training.augment = augmentation_of(settings).plain;
+  data::LoaderOptions training = loader_options(run);
+  training.augment = run.augmentation.plain;
+  training.sampling = sampling_of(run, *sets.train);
   train = std::make_unique<data::Loader>(sets.train, training);
   measured_ = sets;
   make_measuring_loaders();
@@ -421,7 +316,7 @@ void Session::make_loaders() {
 
 void Session::make_measuring_loaders() {
   const auto loader = [this](const std::shared_ptr<const data::Dataset>& set) {
-    return set == nullptr ? nullptr : test_loader(settings, set, measured_batch_);
+    return set == nullptr ? nullptr : test_loader(run, set, measured_batch_);
   };
   validation = loader(measured_.validation);
   test = loader(measured_.test);
@@ -438,52 +333,46 @@ Stage Session::unfreeze() {
   make_optimizer();
   net = whole;
   make_loaders();
-  if (tell) tell(cat("from epoch ", settings.unfreeze_after + 1, " on, ", what_learns(net)));
+  if (tell) tell(cat("from epoch ", run.frozen.until_epoch + 1, " on, ", what_learns(net)));
   return {net, optimizer.get(), train.get(), validation.get(), test.get()};
 }
 
-Session::Session(const Settings& s, const DataSets& opened, bool resume)
-    : settings(s), sets(opened), net(nn::Identity()), tokenizer(opened.tokenizer) {
-  const bool quantities = settings.task == kRegression;
-  if (settings.classes == 0)
-    settings.classes = quantities ? sets.train->target_shape().numel() : sets.train->classes();
-  if (settings.classes < sets.train->classes())
+Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resume)
+    : run(resolved), sets(opened), net(nn::Identity()), tokenizer(opened.tokenizer) {
+  Settings& settings = run.settings;
+  const std::int64_t outputs = run.task->outputs(*sets.train);
+  if (settings.classes == 0) settings.classes = outputs;
+  if (settings.classes < outputs)
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
-                         "' has ", sets.train->classes()));
-  net = make_net(settings, settings.classes);
+                         "' has ", outputs));
+  net = make_net(run, settings.classes);
   check_outputs(*sets.train);
   if (settings.standardize && is_table(*sets.train))
-    net = standardized(net, *sets.train, quantities);
-  loss = loss_of(settings, net, settings.label_smoothing);
+    net = standardized(net, *sets.train, run.task->scales_targets());
+  loss = loss_of(run, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(cat(
         take_fitting_weights(net, settings.weights), config_words(settings.weights, settings.model),
         settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
-  if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
-  const std::vector<std::string> frozen = parse_parts(settings.freeze);
-  if (!frozen.empty()) net = FrozenNet(net, frozen);
-  if (settings.unfreeze_after > 0) check_unfreezing(settings, net);
+  if (run.lora) net = *(adapted = with_adapters(net, lora_of(run)));
+  if (!run.frozen.layers.empty()) net = FrozenNet(net, run.frozen.layers);
+  if (run.frozen.until_epoch > 0) check_unfreezing(settings, net);
   make_optimizer();
   make_loaders();
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
-  if (!settings.freeze.empty() || adapted)
-    notes.push_back(
-        cat(what_learns(net), settings.unfreeze_after > 0
-                                  ? cat(" until ", settings.unfreeze_after,
-                                        settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
-                                        " done, and learn from then on")
-                                  : std::string()));
+  if (!run.frozen.layers.empty() || adapted)
+    notes.push_back(cat(what_learns(net), until_released(run.frozen)));
   if (const std::int64_t size = sets.train->size(); size < settings.batch)
     notes.push_back(cat("each step takes all ", size,
                         " training samples: they are fewer than a batch of ", settings.batch));
-  if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
+  if (const std::string note = note_on_warm_up(run, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
-    if (const std::string note = note_on_precision(settings); !note.empty()) notes.push_back(note);
+    if (const std::string note = note_on_precision(run); !note.empty()) notes.push_back(note);
   if (sets.train->images() != nullptr && !ShapesOnly::is_on()) {
-    data::ImageOptions options = image_options(settings, sets.train->input_shape());
+    data::ImageOptions options = image_options(run, sets.train->input_shape());
     options.resize = options.resize.middle_only();
-    options.augment = augmentation_of(settings).steps;
+    options.augment = run.augmentation.steps;
     const ImagePlace place = place_of_images(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
@@ -493,37 +382,32 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
 }
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
-  if (checkpoint && settings.unfreeze_after > 0 &&
-      checkpoint->progress.epochs_in(checkpoint->progress.step) >= settings.unfreeze_after)
+  const int until = run.frozen.until_epoch;
+  if (checkpoint && until > 0 && checkpoint->progress.epochs_in(checkpoint->progress.step) >= until)
     return;  // nothing is frozen any more
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
   const auto in_every_step = [this](const char* why) {
     notes.push_back(cat("the frozen part is computed in every step: ", why));
   };
   if (teacher) return in_every_step("the teacher needs the input");
-  if (augmentation_of(settings).mixing.any())
-    return in_every_step("the images of a batch are mixed");
-  if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
+  if (run.augmentation.mixing.any()) return in_every_step("the images of a batch are mixed");
+  if (run.frozen.keep.place == KeepPlace::Nowhere) return in_every_step("keep_frozen is off");
   const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
                              const std::unique_ptr<data::Loader>& loader,
                              const std::string& drawn) {
     KeptSource out{set, loader->options(), {}};
-    const Settings known = with_preprocess_settings(settings);
+    const ImageSettings& images = run.images;
     out.preparation =
-        cat(known.preprocess, " ", known.normalize, " ", known.background, " ", drawn);
+        cat(images.preprocess, " ", images.normalize, " ", images.background, " ", drawn);
     return out;
   };
-  KeepOptions how;
-  how.place = settings.keep_frozen;
+  KeepOptions how = run.frozen.keep;
   how.folder = cache_folder_of("frozen");
-  how.limit = static_cast<std::int64_t>(settings.frozen_cache * 1073741824.0);
-  how.variants = settings.frozen_variants;
   how.stop = watched.stop;
   how.progress = [&watched](std::int64_t done, std::int64_t examples) {
     for (const auto& callback : watched.callbacks) callback->on_frozen(done, examples);
   };
-  std::vector<KeptSource> sources{
-      source(sets.train, train, augmentation_of(settings).steps.text())};
+  std::vector<KeptSource> sources{source(sets.train, train, run.augmentation.steps.text())};
   if (validation != nullptr) sources.push_back(source(sets.validation, validation, ""));
   if (test != nullptr) sources.push_back(source(sets.test, test, ""));
   KeptPart kept = keep_frozen_part(net, sources, how);
@@ -577,12 +461,15 @@ std::string scale_text(const ChannelScale& scale) {
 
 // What the teacher gives of the run's inputs must be scores for the run's classes.
 void Session::open_teacher(const data::Dataset& set) {
+  const Settings& settings = run.settings;
   const TrainedModel model = TrainedModel::open(settings.teacher);
-  if (settings.task == kRegression || model.is_regression())
-    throw NotSupported("setting 'teacher': distillation needs classes, and this is a regression");
+  for (const Task* each : {run.task.get(), &model.task()})
+    if (!each->takes_teacher())
+      throw NotSupported(
+          cat("setting 'teacher': distillation needs classes, and this is a ", each->name()));
   const std::vector<std::string> own = class_words(set.class_names());
-  const models::Info given = model.settings().model_info(), wanted = settings.model_info();
-  const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
+  const models::Info &given = model.info(), &wanted = run.info();
+  const bool takes_them = given.task() == wanted.task() &&
                           (given.tokens || given.input.numel() == wanted.input.numel());
   if (!takes_them || model.settings().classes != settings.classes)
     throw ValueError(cat("setting 'teacher': ", settings.teacher, " (", model.settings().model,
@@ -597,7 +484,7 @@ void Session::open_teacher(const data::Dataset& set) {
   teacher = model.net();
   teacher_digest = digest_of_weights(*teacher);
   // Pixels are scaled as the run's network wants them.
-  const ChannelScale used = pixel_scale(theirs), own_scale = pixel_scale(settings);
+  const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
     throw ValueError(cat("setting 'teacher': ", settings.teacher,
                          " was trained on pixels with mean ", scale_text(used), ", this run has ",
@@ -608,23 +495,16 @@ void Session::open_teacher(const data::Dataset& set) {
 }
 
 TrainOptions Session::options(const std::string& dir, bool resume) {
+  const Settings& settings = run.settings;
   TrainOptions o;
   o.epochs = settings.epochs;
   o.max_steps = settings.max_steps;
-  o.schedule = settings.schedule;
-  o.schedule_options.warmup = settings.warmup;
-  o.schedule_options.every = settings.step_epochs;
-  const Milestones milestones = parse_milestones(settings.milestones);
-  o.schedule_options.milestones = milestones.epochs;
-  o.schedule_options.factors = milestones.factors;
-  o.schedule_options.gamma = settings.gamma;
-  o.schedule_options.minimum = settings.min_lr_factor;
-  o.schedule_options.power = settings.power;
-  o.schedule_options.multiply = settings.restart_multiply;
+  o.schedule = run.optimizer.schedule;
+  o.schedule_options = run.optimizer.schedule_options;
   o.clip_norm = settings.clip_norm;
-  o.tokens = settings.model_info().tokens;
-  if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(settings, net, 0);
-  o.stage_epochs = settings.unfreeze_after;
+  o.task = run.task;
+  if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
+  o.stage_epochs = run.frozen.until_epoch;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
@@ -632,7 +512,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.teacher_digest = teacher_digest;
   o.temperature = settings.temperature;
   o.distill_weight = settings.distill_weight;
-  o.mixing = augmentation_of(settings).mixing;
+  o.mixing = run.augmentation.mixing;
   o.run_dir = dir;
   o.resume = resume;
   o.keep_checkpoints = settings.keep_checkpoints;
@@ -641,7 +521,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
       kModelKey,
-      to_json({with_preprocess_settings(settings), class_words(train->dataset().class_names()),
+      to_json({with_preprocess_settings(run), class_words(train->dataset().class_names()),
                train->dataset().text_unit(), train->dataset().table()}));
   if (tokenizer != nullptr) {
     o.tokenizer_json = tokenizer->json();
@@ -650,10 +530,10 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   return o;
 }
 
-std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+std::unique_ptr<data::Loader> test_loader(const ResolvedModel& model,
                                           std::shared_ptr<const data::Dataset> set,
                                           std::int64_t batch) {
-  data::LoaderOptions o = loader_options(settings);
+  data::LoaderOptions o = loader_options(model);
   o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
   o.shuffle = o.drop_last = false;
   // Without gradients the network is soon ready for more: reading and drawing set the pace.

@@ -11,13 +11,15 @@
 #include <tenon/eval.h>
 #include <tenon/train.h>
 
+#include "train/resolved.h"
+
 namespace tenon::train {
 
 struct Checkpoint;
 
 /// The current context with the settings applied: threads (if set), precision, device (which is
 /// opened), tuning, and a generator of its own with the settings' seed.
-Context context_of(const Settings& settings);
+Context context_of(const ResolvedModel& model);
 
 /// The parts of the data. The validation or test set is null if the source has none.
 struct DataSets {
@@ -27,29 +29,28 @@ struct DataSets {
 /// Opens the data. A run that already exists in `run_dir` uses its stored tokenizer. Throws
 /// ShapeError if the data does not fit the model, and FormatError if settings.strict is on and
 /// reading the data produced a note.
-DataSets open_data(const Settings& settings, const std::string& run_dir = "");
+DataSets open_data(const ResolvedRun& run, const std::string& run_dir = "");
 
 /// The tokenizer of the run, else that of the settings, else null.
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir);
 
 /// Options with which the model opens a data source.
-data::SourceOptions source_options(const Settings& settings,
+data::SourceOptions source_options(const ResolvedModel& model,
                                    std::shared_ptr<const data::TableColumns> columns,
                                    std::shared_ptr<const data::Tokenizer> tokenizer);
 
 /// Builds the network of the settings. Throws ValueError for a layer name that the network does not
 /// have.
-nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
+nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes);
 
-/// The training loss. For regression with a standardized network: the squared error in units of the
-/// targets' standard deviation.
-nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing);
+/// The task's loss.
+nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing);
 
 struct Session {
   /// Must be called in the context of the settings, whose generator initializes the weights. With
   /// `resume` no weight file is read, because the checkpoint has the weights.
-  Session(const Settings& settings, const DataSets& sets, bool resume = false);
+  Session(const ResolvedRun& run, const DataSets& sets, bool resume = false);
   /// Computes the outputs of frozen layers once and replaces the samples by them, using the weights
   /// of the checkpoint on resume. Reports progress to `watched`, which may stop it.
   void keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched = {});
@@ -58,7 +59,7 @@ struct Session {
   /// Trainer options of this run in this folder ("": none).
   TrainOptions options(const std::string& dir, bool resume);
 
-  Settings settings;
+  ResolvedRun run;  // with the number of classes, and with the place where images are augmented
   DataSets sets;
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // network with LoRA adapters, if the settings ask for them
@@ -84,7 +85,7 @@ struct Session {
 };
 
 /// A loader for evaluation: in order, with the run's scaling.
-std::unique_ptr<data::Loader> test_loader(const Settings& settings,
+std::unique_ptr<data::Loader> test_loader(const ResolvedModel& model,
                                           std::shared_ptr<const data::Dataset> set,
                                           std::int64_t batch);
 

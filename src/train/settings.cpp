@@ -10,14 +10,15 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "device/parse.h"
-#include "io/numbers.h"
-#include "io/toml.h"
+#include "io/text/numbers.h"
+#include "io/text/toml.h"
+#include "models/network.h"
 #include "train/images.h"
 #include "train/lora.h"
-#include "train/published_config.h"
+#include "train/published.h"
 
 namespace tenon::train {
 namespace {
@@ -41,10 +42,15 @@ const Field kFields[] = {
     {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
     {kNetwork, "content of the file that model names", &Settings::network},
-    {"task", "classification or regression", &Settings::task},
+    {"task",
+     "what the network learns: classification, multi_label, regression, or a registered task; "
+     "networks of text have a task of their own",
+     &Settings::task},
     {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
      &Settings::activation},
-    {"head", "layers that replace the classifier of alexnet, vgg16 or resnetN: 256,relu",
+    {"head",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier: 256,relu",
      &Settings::head},
     {"lora", "LoRA adapters: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
      &Settings::lora},
@@ -127,6 +133,10 @@ const Field kFields[] = {
      9e15},
     {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
     {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"sampling",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
     {"allow", "notes that strict accepts: seen (samples that equal training samples); empty: none",
@@ -237,7 +247,7 @@ void check_choice(const Field& f, const std::string& value,
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model" && !models::is_network_file(value)) models::info(value);
-  if (key == "task") check_choice(f, value, {"classification", "regression"});
+  if (key == "task") check_choice(f, value, task_names());
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
@@ -252,6 +262,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
@@ -366,11 +377,23 @@ Milestones parse_milestones(const std::string& text) {
   return out;
 }
 
-models::Info Settings::model_info() const {
-  return network.empty() ? models::info(model) : models::info(models::NetworkFile{model, network});
+models::Network SettingsNetwork::find(const Settings& s) {
+  if (s.described_ != nullptr && s.described_->is_of(s.model, s.network)) return *s.described_;
+  return s.network.empty() ? models::Network(s.model)
+                           : models::Network(models::NetworkFile{s.model, s.network});
 }
 
+const models::Network& SettingsNetwork::keep(Settings& s) {
+  if (s.described_ == nullptr || !s.described_->is_of(s.model, s.network))
+    s.described_ = std::make_shared<const models::Network>(find(s));
+  return *s.described_;
+}
+
+models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
+
 nn::AnyModule Settings::create_model(const models::Options& options) const {
+  if (described_ != nullptr && described_->is_of(model, network))
+    return described_->create(options);
   return network.empty() ? models::create(model, options)
                          : models::create(models::NetworkFile{model, network}, options);
 }
@@ -386,15 +409,16 @@ Settings Settings::for_model(const std::string& model) {
 }
 
 // A recipe of one's own is checked as settings are, with the line to blame.
-void check_recipe(const Settings& settings) {
-  const io::TomlValue tree = io::parse_toml(settings.network, settings.model);
-  const io::TomlValue* recipe = tree.find("recipe");
+void check_recipe(const Settings& settings, const models::Network& network) {
+  const io::TomlValue* recipe = network.recipe();
   if (recipe == nullptr) return;
   Settings scratch = settings;
   for (const io::TomlEntry& entry : recipe->entries) try {
       const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
       scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
-      if (entry.key == "normalize") channel_scale(scratch);  // has as many channels as the network
+      if (entry.key == "normalize")  // has as many channels as the network
+        require_channels(image_settings(scratch, network.info()).scale, scratch.model,
+                         network.info().input);
     } catch (const ValueError& error) {
       throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
     }
@@ -404,7 +428,8 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   Settings s;
   s.model = model;
   s.network = network;
-  const models::Recipe r = s.model_info().recipe;
+  const models::Network& described = SettingsNetwork::keep(s);
+  const models::Recipe& r = described.info().recipe;
   s.epochs = r.epochs;
   s.batch = r.batch;
   s.optimizer = r.optimizer;
@@ -422,7 +447,7 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   s.label_smoothing = r.label_smoothing;
   s.beta2 = r.beta2;
   s.eps = r.eps;
-  if (!network.empty()) check_recipe(s);
+  if (!network.empty()) check_recipe(s, described);
   return s;
 }
 
@@ -552,7 +577,15 @@ Settings Settings::of_text(const std::string& toml, const std::string& source) {
 // Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  out.apply_lines(lines, file);
+  // Transforms of one's own are known to the program that trained the run. Another program can use
+  // the model, which needs none; what trains reads the list and refuses it.
+  std::vector<SettingText> checked;
+  for (const SettingText& line : lines)
+    if (line.key == "augment")
+      out.augment = line.value;
+    else
+      checked.push_back(line);
+  out.apply_lines(checked, file);
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))

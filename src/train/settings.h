@@ -12,6 +12,9 @@
 namespace tenon::io {
 struct TomlValue;
 }
+namespace tenon::models {
+class Network;
+}
 
 namespace tenon::train {
 
@@ -30,6 +33,15 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 
 /// The same for a parsed table.
 std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source);
+
+/// The network that settings describe. It is looked up or parsed once for all copies of settings
+/// that have kept it. If `model` or `network` were assigned since, it is found anew.
+struct SettingsNetwork {
+  /// Throws as models::info().
+  static models::Network find(const Settings& settings);
+  /// Keeps it in these settings and in later copies of them.
+  static const models::Network& keep(Settings& settings);
+};
 
 /// Checks settings whose members a program has assigned directly: throws ValueError, like
 /// Settings::set(), for a number out of range.

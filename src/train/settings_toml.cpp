@@ -4,7 +4,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/toml.h"
+#include "io/text/toml.h"
 
 namespace tenon::train {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "data/unicode.h"
+#include "data/tokens/unicode.h"
 
 namespace tenon::train {
 namespace {

@@ -8,7 +8,7 @@
 #include <tenon/nn.h>
 #include <tenon/train.h>
 
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 
 namespace tenon::train {
 

@@ -17,20 +17,10 @@
 #include "train/batches.h"
 #include "train/kept_modes.h"
 #include "train/mixing.h"
+#include "train/tasks/tasks.h"
 
 namespace tenon::train {
 namespace {
-
-// Answers that are right, int64; 0 where targets are no class numbers. What is left out is never
-// right.
-Tensor count_correct(const Tensor& scores, const Tensor& target, const Tensor& kept, bool classes) {
-  if (!classes || is_floating(target.dtype()) || scores.rank() != target.rank() + 1)
-    return scalar(0, DType::Int64);
-  const int axis = scores.rank() == 2 ? -1 : 1;
-  Tensor right = eq(argmax(scores, axis), cast(target, DType::Int64));
-  if (kept.defined()) right = logical_and(right, kept);
-  return sum(right);
-}
 
 // How many targets are not left out, int64.
 Tensor count_targets(const Tensor& target, const Tensor& kept) {
@@ -76,40 +66,28 @@ std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
   return others;
 }
 
-// Sums and counts of an evaluation in one piece, and the scores unless they are of tokens.
-std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss, bool tokens,
+// Sums and counts of an evaluation in one piece, and the scores if the metrics need them.
+std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss, const Task& task,
                                   std::int64_t views, const std::vector<Tensor>& in) {
   net.eval();
-  Tensor scores = net(views > 1 ? views_as_examples(in[0]) : in[0]);
-  if (tokens) scores = places_of(scores);
-  if (views > 1) scores = mean_of_views(scores, views, is_floating(in[1].dtype()));
-  const Tensor target = tokens ? flatten(in[1]) : in[1];
+  Tensor scores = task.scores(net(views > 1 ? views_as_examples(in[0]) : in[0]));
+  if (views > 1) scores = task.mean_over_views(scores, views, in[1].dtype());
+  const Tensor target = task.targets(in[1]);
   check_loss(loss(scores, target));
   const nn::LossTerms terms = loss.terms(scores, target);
   const Tensor kept = loss.kept(target);
+  const bool keeps_scores = task.needs_scores();
+  const Tensor correct =
+      keeps_scores ? scalar(0, DType::Int64) : task.correct(scores, target, kept);
   std::vector<Tensor> out{
-      in_one({terms.total, terms.counted, count_correct(scores, target, kept, tokens),
-              count_targets(target, kept)})};
-  if (!tokens) out.push_back(scores);
+      in_one({terms.total, terms.counted, correct, count_targets(target, kept)})};
+  if (keeps_scores) out.push_back(scores);
   return out;
 }
 
 bool on_gpu() { return current_device().kind != Device::Kind::Cpu; }
 
 }  // namespace
-
-void require_scores(const Tensor& scores, std::int64_t classes) {
-  if (scores.rank() != 2 || scores.size(1) < classes)
-    throw ShapeError(cat("the network gives ", scores.shape(), " where the data has ", classes,
-                         " classes: choose a model with as many outputs"));
-}
-
-Tensor places_of(const Tensor& scores) {
-  if (scores.rank() != 3)
-    throw ShapeError(cat("Trainer: the network gives ", scores.shape(),
-                         ", must be [N, T, classes]: scores for each token"));
-  return reshape(scores, {scores.size(0) * scores.size(1), scores.size(2)});
-}
 
 Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities) {
   if (scores.rank() < 1 || views < 1 || scores.size(0) % views != 0)
@@ -140,13 +118,12 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       optimizer_(optimizer),
       clip_norm_(options.clip_norm),
       clip_value_(options.clip_value),
+      task_(task_of(options, loss)),
       guarded_(options.guard),
-      classes_(options.classes),
-      tokens_(options.tokens),
       mixes_(options.mixing.any()),
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
-  if (mixes_ && tokens_)
+  if (mixes_ && !task_->takes_mixing())
     throw ValueError("Trainer: mixing is for images, not for sequences of tokens");
   require_own_parameters();
   on_batch_ = compile([this](const std::vector<Tensor>& in) {
@@ -211,21 +188,15 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, T
   guard = guard.defined() ? logical_and(guard, fine) : fine;
 }
 
-// Padding behind a short sequence is nothing to learn.
 Tensor TrainStep::with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
                                const Tensor& target) const {
   teacher_->eval();
-  const Tensor given = tokens_ ? places_of((*teacher_)(input)) : (*teacher_)(input);
+  const Tensor given = task_->scores((*teacher_)(input));
   if (given.shape() != scores.shape())
     throw ShapeError(cat("Trainer: the teacher gives ", given.shape(), " where the network gives ",
                          scores.shape(), ": a teacher of the same classes is needed"));
-  if (!tokens_)
-    return loss * (1 - distill_weight_) +
-           distillation_loss(scores, given, temperature_) * distill_weight_;
-  const Tensor counts = cast(ge(target, 0), scores.dtype());
-  const Tensor lost = distillation_loss(scores, given, temperature_, Reduction::None);
   return loss * (1 - distill_weight_) +
-         sum(lost * counts) / maximum(sum(counts), scalar(1, scores.dtype())) * distill_weight_;
+         task_->distillation(scores, given, target, temperature_) * distill_weight_;
 }
 
 std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, const Tensor& mix,
@@ -233,9 +204,8 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   net_.train();
   const Mixed mixed(mix);
   const Tensor input = mixes_ ? mixed.input(given) : given;
-  std::vector<Tensor> values{net_(input)};
-  const Tensor wanted = tokens_ ? flatten(target) : target;
-  if (tokens_) values[0] = places_of(values[0]);
+  std::vector<Tensor> values{task_->scores(net_(input))};
+  const Tensor wanted = task_->targets(target);
   if (values[0].rank() == 2 && values[0].size(1) < least_scores_ && !is_floating(target.dtype()))
     throw ShapeError(cat("Trainer: the network gives ", values[0].shape(), " where the data has ",
                          least_scores_, " classes: it needs as many outputs"));
@@ -251,7 +221,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
   std::vector<Tensor> figures{
-      value, count_correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept, classes_)},
+      value, task_->correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept)},
       updates;
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
   const Tensor any = counts_vary_ ? gt(counted, 0) : Tensor();
@@ -343,22 +313,21 @@ void TrainStep::reopen() {
   set_value(open_, &yes, sizeof yes);
 }
 
-EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens)
-    : net_(net), loss_(loss), tokens_(tokens) {
+EvalStep::EvalStep(const nn::AnyModule& net, const nn::Loss& loss, std::shared_ptr<const Task> task)
+    : net_(net), loss_(loss), task_(std::move(task)) {
   set_views(1);
 }
 
-// Scores of a large vocabulary are not kept: of sequences only the count of right tokens is.
 void EvalStep::set_views(std::int64_t views) {
   if (views == views_) return;
   views_ = views;
   function_ =
-      compile([net = net_, loss = loss_, tokens = tokens_, views](const std::vector<Tensor>& in) {
-        return evaluation_of(net, loss, tokens, views, in);
+      compile([net = net_, loss = loss_, task = task_, views](const std::vector<Tensor>& in) {
+        return evaluation_of(net, loss, *task, views, in);
       });
 }
 
-void EvalStep::require_fits(const data::Loader& loader, bool classes) {
+void EvalStep::require_fits(const data::Loader& loader) {
   const KeptModes modes(net_);
   Context context = current_context();  // the run's numbers depend on none that are drawn here
   context.generator = std::make_shared<Generator>(0);
@@ -366,8 +335,9 @@ void EvalStep::require_fits(const data::Loader& loader, bool classes) {
   const ShapesOnly shapes;
   const data::Dataset& set = loader.dataset();
   const std::vector<Tensor> out = evaluation_of(
-      net_, loss_, tokens_, set.views(), leaves_of(loader, std::min(loader.batch(), set.size())));
-  if (classes && !tokens_ && set.classes() > 0) require_scores(out[1], set.classes());
+      net_, loss_, *task_, set.views(), leaves_of(loader, std::min(loader.batch(), set.size())));
+  if (const std::int64_t least = task_->least_scores(set); least > 0 && task_->needs_scores())
+    require_scores(out[1], least);
 }
 
 Plan EvalStep::plan(const data::Loader& loader, std::int64_t batch) {
@@ -379,7 +349,7 @@ EvalOutcome EvalStep::operator()(const data::Batch& batch) {
   const std::vector<Tensor>& out = function_({batch.input, batch.target});
   const std::vector<double> figures = out[0].to_vector<double>();
   return {figures[0], figures[1], static_cast<std::int64_t>(figures[2]),
-          static_cast<std::int64_t>(figures[3]), tokens_ ? Tensor() : out[1]};
+          static_cast<std::int64_t>(figures[3]), task_->needs_scores() ? out[1] : Tensor()};
 }
 
 }  // namespace tenon::train

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include <tenon/data.h>
@@ -18,12 +19,6 @@
 #include "train/resident.h"
 
 namespace tenon::train {
-
-/// Throws ShapeError unless scores are [N, C] with C >= `classes`.
-void require_scores(const Tensor& scores, std::int64_t classes);
-
-/// Reshapes scores [N, T, classes] to N * T samples. Throws ShapeError for other shapes.
-Tensor places_of(const Tensor& scores);
 
 struct StepOutcome {
   double loss = 0;  ///< 0 if no target counts
@@ -95,7 +90,8 @@ class TrainStep {
   double temperature_, distill_weight_;
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
-  bool guarded_, classes_, tokens_, mixes_;
+  std::shared_ptr<const Task> task_;
+  bool guarded_, mixes_;
   bool counts_vary_ = false;  // of the traced steps
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
@@ -107,28 +103,28 @@ class TrainStep {
 struct EvalOutcome {
   double total = 0, counted = 0;          ///< as nn::LossTerms
   std::int64_t correct = 0, targets = 0;  ///< without ignored targets
-  Tensor scores;                          ///< undefined for token sequences
+  Tensor scores;                          ///< undefined unless Task::needs_scores()
 };
 
 class EvalStep {
  public:
-  EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
-  bool tokens() const { return tokens_; }
+  EvalStep(const nn::AnyModule& net, const nn::Loss& loss, std::shared_ptr<const Task> task);
+  const Task& task() const { return *task_; }
   std::optional<std::int64_t> ignored() const { return loss_.ignored(); }
-  /// With more than one view per sample, inputs are [N, views, …], and mean_of_views() averages the
-  /// scores.
+  /// With more than one view per sample, inputs are [N, views, …], and Task::mean_over_views()
+  /// averages the scores.
   void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
-  /// Throws what evaluating a batch of the loader would throw, without evaluating; with `classes`,
-  /// also if the network has fewer outputs than the dataset has classes.
-  void require_fits(const data::Loader& loader, bool classes);
+  /// Throws what evaluating a batch of the loader would throw, without evaluating, also if the
+  /// network has fewer outputs than Task::least_scores().
+  void require_fits(const data::Loader& loader);
   /// Plans a batch of `batch` samples of this loader's dataset.
   Plan plan(const data::Loader& loader, std::int64_t batch);
 
  private:
   nn::AnyModule net_;
   nn::Loss loss_;
-  bool tokens_;
+  std::shared_ptr<const Task> task_;
   std::int64_t views_ = 0;
   CompiledFunction function_;
 };

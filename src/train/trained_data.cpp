@@ -14,22 +14,21 @@
 #include <tenon/images.h>
 #include <tenon/train.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
-#include "data/image_spec.h"
-#include "data/span_dataset.h"
+#include "base/system/option_ranges.h"
+#include "data/images/image_spec.h"
 #include "train/batches.h"
 #include "train/class_names.h"
 #include "train/data_digest.h"
 #include "train/evaluate.h"
 #include "train/images.h"
+#include "train/opened.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
 #include "train/session.h"
-#include "train/spans.h"
 #include "train/step.h"
-#include "train/translate.h"
+#include "train/tasks/tasks.h"
 
 namespace tenon::train {
 
@@ -122,9 +121,9 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   selection.source = source_of(selection);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
-  const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
-  EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
-  Evaluation out = train::evaluate(step, *loader, true, options.progress);
+  const std::unique_ptr<data::Loader> loader = test_loader(opened_->model, set, options.batch);
+  EvalStep step(net_, loss_of(opened_->model, net_, 0), task_);
+  Evaluation out = train::evaluate(step, *loader, options.progress);
   out.data = selection.data;
   out.part = selection.part;
   out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
@@ -138,13 +137,7 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
          {}});
   if (options.strict) refuse_notes(out.notes);
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
-  if (const auto* translator = net_.as<models::Translator>())
-    out.exact = exact_share(*translator, loader->dataset());
-  if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
-    const SpanMeasure measure = measure_spans(net_, *spans);
-    out.exact = measure.exact;
-    out.f1 = measure.f1;
-  }
+  task_->measure_network(net_, *set, out);
   return out;
 }
 
@@ -226,24 +219,22 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
   if (data::is_image_source(data))
     return std::make_shared<const data::Source>(data,
                                                 data::SourceOptions{.class_names = class_names_});
-  data::SourceOptions options = source_options(settings_, table_, tokenizer_);
+  data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
   if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
-  return std::make_shared<const data::Source>(as_long_as_seen(data, settings_.model_info()),
-                                              options);
+  return std::make_shared<const data::Source>(as_long_as_seen(data, info()), options);
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
                                                        bool strict) const {
   const std::string& data = selection.data;
   std::shared_ptr<data::Dataset> set = source_of(selection)->open(selection.part);
-  if (data::is_image_source(data))
-    return fitted(with_images_of_source(settings_, data), set, data::Split::Test);
+  if (data::is_image_source(data)) return fitted(with_images_of_source(opened_->model, data), set);
   if (strict && set != nullptr) refuse_notes(set->notes());
-  const models::Info model = settings_.model_info();
-  const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
-                       set->target_shape().rank() == 0 && !class_names_.empty();
+  const bool classes = set != nullptr && task_->output_form() == OutputForm::Classes &&
+                       set->classes() > 0 && set->target_shape().rank() == 0 &&
+                       !class_names_.empty();
   return classes ? numbered_as(std::move(set), class_names_, data) : set;
 }
 
@@ -291,7 +282,7 @@ void TrainedModel::predict_batch(
   const Tensor found = predict(batch.input);
   const std::vector<float> values = found.to_vector<float>();
   const std::int64_t width = found.numel() / batch.size;
-  const bool quantities = is_regression() && targets.numel() == found.numel();
+  const bool quantities = is_numeric(task_->output_form()) && targets.numel() == found.numel();
   const Tensor truth = classes || quantities ? batch.target.to(DType::Float32) : Tensor();
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * width;

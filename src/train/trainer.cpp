@@ -8,8 +8,8 @@
 #include <tenon/error.h>
 #include <tenon/train.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "train/fit.h"
 #include "train/lengths.h"
 

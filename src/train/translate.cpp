@@ -13,8 +13,8 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 
 namespace tenon::train {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -18,6 +19,7 @@
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -36,7 +38,7 @@ struct Outcome {
 
 // What is repeated: steps up to those of `lengths` were made in a run of another length.
 struct Made {
-  Settings settings;
+  Settings settings;  // with the network that they describe
   const DataSets& sets;
   std::vector<TrainOptions::Length> lengths;
 };
@@ -70,13 +72,14 @@ Outcome play(const Made& run, const Circumstances& c) {
   settings.keep_best = false;
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
-  const ContextScope scope(context_of(settings));
+  const ResolvedRun resolved(std::move(settings));
+  const ContextScope scope(context_of(resolved));
   // Only that schedule asks how well the network does, and nothing in a run asks the test part.
-  const bool asks = settings.schedule == "plateau";
+  const bool asks = resolved.optimizer.schedule == "plateau";
   Session session(
-      settings, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
+      resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
       c.resume && has_checkpoint(c.dir));
-  if (!settings.freeze.empty())
+  if (!resolved.frozen.layers.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
@@ -214,7 +217,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  const DataSets sets = open_data(settings, dir);
+  SettingsNetwork::keep(settings);
+  const DataSets sets = open_data(ResolvedRun(settings), dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };

@@ -14,8 +14,8 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
-#include "base/cache_file.h"
-#include "base/env.h"
+#include "base/system/cache_file.h"
+#include "base/system/env.h"
 #include "io/file.h"
 #include "io/folder.h"
 
@@ -73,7 +73,7 @@ TEST_CASE("cache files: folders and files are for their owner alone") {
   CHECK(std::distance(fs::directory_iterator(folder / "a/b"), {}) == 1);
 }
 
-TEST_CASE("cache files: what others may write is not believed") {
+TEST_CASE("cache files: a folder or file that other users can write is not used") {
   const TestFolder folder;
   const std::string path = folder / "cache/file";
   REQUIRE(write_cache_file(path, {"text"}));
@@ -81,7 +81,7 @@ TEST_CASE("cache files: what others may write is not believed") {
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     CHECK_FALSE(read_cache_file(path, 100).has_value());
   }
-  CHECK(write_cache_file(path, {"new"}));  // in its place
+  CHECK(write_cache_file(path, {"new"}));  // replaces the file
   CHECK(read_cache_file(path, 100) == "new");
   REQUIRE(::chmod((folder / "cache").c_str(), 0777) == 0);
   CHECK(read_cache_file(path, 100) == "new");
@@ -101,7 +101,7 @@ TEST_CASE("cache files: links are not followed") {
   CHECK(read_cache_file(path, 100) == "cached");
 }
 
-TEST_CASE("cache files: temporary names cannot be foreseen") {
+TEST_CASE("cache files: temporary names are unpredictable") {
   CHECK(unguessable() != unguessable());
   CHECK(unguessable().size() == 16);
   const TestFolder folder;
@@ -112,10 +112,10 @@ TEST_CASE("cache files: temporary names cannot be foreseen") {
   };
   const std::string one = name();
   CHECK(one != name());
-  CHECK_FALSE(fs::exists(one));  // without commit()
+  CHECK_FALSE(fs::exists(one));  // not committed
 }
 
-TEST_CASE("cache files: what is written lands in the folder that was looked at") {
+TEST_CASE("cache files: a file is written to the folder that was checked") {
   const TestFolder folder;
   fs::create_directory(folder / "victim");
   CacheFileWriter file(folder / "cache/file");
@@ -155,7 +155,7 @@ TEST_CASE("cache files: folders, files and links of other users") {
   CHECK(fs::is_empty(folder / "own"));
 }
 
-TEST_CASE("cache files: the folder of all caches is looked at, before anything is made in it") {
+TEST_CASE("cache files: the folder of all caches is checked before anything is created in it") {
   const TestFolder folder;
   const std::string root = folder / "tenon", own = folder / "own";
   for (const bool slash : {false, true}) {
@@ -216,7 +216,7 @@ TEST_CASE("files: a link of another user is not written through") {
   const std::string precious = folder / "precious", link = folder / "link";
   io::write_file(precious, "mine");
   fs::create_symlink(precious, link);
-  io::write_file(link, "through");  // a link of one's own
+  io::write_file(link, "through");  // this user's own link
   CHECK(io::read_file(precious) == "through");
   CHECK(fs::is_symlink(link));
   const int fd = io::open_to_write(link, O_WRONLY | O_APPEND);

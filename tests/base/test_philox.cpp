@@ -31,7 +31,7 @@ TEST_CASE("philox: known answers") {
   }
 }
 
-TEST_CASE("philox: uniform01 lies in [0, 1)") {
+TEST_CASE("philox: uniform01 is in [0, 1)") {
   CHECK(uniform01(0) == 0.0f);
   CHECK(uniform01(~0u) < 1.0f);
   CHECK(uniform01(~0u) > 0.9999999f);

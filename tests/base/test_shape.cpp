@@ -27,10 +27,10 @@ TEST_CASE("shape: limits are errors") {
   CHECK_THROWS_WITH_AS((Shape{2, -1}), doctest::Contains("negative size -1 on axis 1"), ShapeError);
   CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), ShapeError);
   const std::int64_t big = std::int64_t{1} << 29;
-  CHECK_NOTHROW(Shape{big, 2 * big});  // as many as float64 numbers have bytes that can be counted
+  CHECK_NOTHROW(Shape{big, 2 * big});  // the largest: float64 elements whose bytes fit int64
   CHECK_THROWS_AS((Shape{big, 2 * big, 2}), ShapeError);
   CHECK_THROWS_AS((Shape{0, 2 * big, 2 * big, 2 * big}),
-                  ShapeError);  // strides would overflow all the same
+                  ShapeError);  // strides would overflow, although a size is 0
   Shape full{1, 1, 1, 1, 1, 1, 1};
   full.push_back(3);
   CHECK(full.rank() == kMaxRank);

@@ -19,7 +19,7 @@ bool same(const SmallIntVector& list, const std::vector<int>& plain) {
 
 }  // namespace
 
-TEST_CASE("small int vector: does as a vector does, below its room and above it") {
+TEST_CASE("small int vector: equals std::vector, within and beyond the inline storage") {
   std::mt19937 random(7);
   SmallIntVector list;
   std::vector<int> plain;
@@ -79,7 +79,7 @@ TEST_CASE("small int vector: does as a vector does, below its room and above it"
   }
 }
 
-TEST_CASE("small int vector: what has been moved from is empty and can be used") {
+TEST_CASE("small int vector: a moved-from vector is empty and usable") {
   for (const int entries : {2, 9}) {
     SmallIntVector list;
     for (int k = 0; k < entries; ++k) list.push_back(k);

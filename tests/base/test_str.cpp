@@ -9,13 +9,13 @@
 #include <limits>
 #include <string>
 
-#include "base/env.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/env.h"
+#include "base/system/log.h"
 
 using namespace tenon;
 
-TEST_CASE("str: cat joins what messages are made of") {
+TEST_CASE("str: cat concatenates strings, numbers, shapes and dtypes") {
   CHECK(cat("a", 'b', std::string("c"), 1, -2, std::size_t{3}, 0.1, 2.0) == "abc1-230.12");
   CHECK(cat(Shape{2, 3}, " of ", DType::BFloat16) == "[2, 3] of bfloat16");
   CHECK(cat() == "");
@@ -50,7 +50,7 @@ TEST_CASE("env: text, integers and flags") {
   unsetenv(variable);
 }
 
-TEST_CASE("log: messages reach the sink, and nobody without one") {
+TEST_CASE("log: messages reach the sink, and nothing happens without a sink") {
   std::string seen;
   log_message(LogLevel::Info, "lost");
   set_log_sink([](LogLevel, std::string_view text,

@@ -1,4 +1,4 @@
-// The thread pool: every chunk once, workers named in range and never shared, nested and
+// The thread pool: every chunk runs once, worker indices are in range and never shared; nested and
 // simultaneous calls, exceptions, changing thread counts.
 #include <doctest/doctest.h>
 
@@ -80,12 +80,13 @@ TEST_CASE("a nested call runs inline under its worker's index") {
   CHECK(same);
 }
 
-TEST_CASE("a nested call of a chunk that lowers its threads stays within them") {
+TEST_CASE("a nested call uses no more threads than its chunk has set") {
   const Threads threads(4);
   std::atomic<bool> inside{true}, restored{true};
-  std::atomic<int> beyond{0};  // chunks on workers that the lowered number does not have
+  std::atomic<int> beyond{0};  // chunks on workers beyond the lowered number
   parallel_for(40, [&](std::int64_t, int worker) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the others have time to come
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(1));  // gives the other workers time to start
     {
       const ThreadCount one(1);
       if (worker > 0) ++beyond;
@@ -102,7 +103,7 @@ TEST_CASE("a nested call of a chunk that lowers its threads stays within them") 
   CHECK(restored);
 }
 
-TEST_CASE("several callers at once, more than the pool has room for") {
+TEST_CASE("more simultaneous callers than the pool has slots") {
   const Threads threads(3);
   std::atomic<std::int64_t> total{0};
   std::vector<std::thread> callers;
@@ -140,7 +141,7 @@ TEST_CASE("an exception reaches the caller after all chunks have ended, the lowe
   CHECK(runs == 8);
 }
 
-TEST_CASE("the number of threads may change between calls, and is each thread's own") {
+TEST_CASE("the number of threads may change between calls, and each thread has its own") {
   const Threads threads(1);
   for (const int count : {4, 1, 6, 2, 5}) {
     set_num_threads(count);
@@ -187,7 +188,7 @@ TEST_CASE("available_cpus is positive and no more than the machine has") {
   CHECK(available_cpus() <= static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 
-TEST_CASE("an only thread runs calls inline as worker 0, and is one of several again afterwards") {
+TEST_CASE("inside OnlyThread calls run inline as worker 0; afterwards they use all workers again") {
   const Threads threads(4);
   std::atomic<bool> alone{true}, restored{true};
   parallel_for(40, [&](std::int64_t, int worker) {

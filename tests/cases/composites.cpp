@@ -165,7 +165,7 @@ void add_convolutions(Cases& cases) {
     const std::string name = row.name;
     const std::vector<In> volume{{row.shape}};
     const Pool3dOptions& o = row.options;
-    const auto flat = [&] {  // the last axis alone
+    const auto flat = [&] {  // the last axis only
       return Pool1dOptions{o.kernel[2], o.stride[2],         o.padding[2], o.dilation[2],
                            o.ceil_mode, o.count_include_pad, o.divisor};
     };

@@ -6,7 +6,10 @@
 
 namespace cases {
 
-/// The output, and the gradients of a weighted sum of it if the case has gradients.
+/// The output, and the gradients of a weighted sum of it if the case has gradients; not evaluated.
+std::vector<tenon::Tensor> results(const Case& c, tenon::DType dtype, bool gradients = true);
+
+/// Their values.
 using Values = std::vector<std::vector<double>>;
 Values values(const Case& c, tenon::DType dtype, bool gradients = true);
 

@@ -65,7 +65,7 @@ double norm(const Doubles& a) { return distance(a, Doubles(a.size())); }
 
 }  // namespace
 
-TEST_CASE("attention edges: a query that a mask hides from all keys gives 0 and has no gradients") {
+TEST_CASE("attention edges: a fully masked query gives 0 and has no gradients") {
   with_engines([] {
     for (const DType dtype : kTypes)
       for (const bool added : {false, true})
@@ -80,8 +80,7 @@ TEST_CASE("attention edges: a query that a mask hides from all keys gives 0 and 
                                   ? where(seen, zeros({}, dtype), full({}, -HUGE_VAL, dtype)).eval()
                                   : broadcast_to(seen, {4, keys}).eval();
           const Results r = attended(o, mask, false);
-          const Tensor twice =
-              grad(sum(square(r.dq)), o.k);  // through the ops it is written out in
+          const Tensor twice = grad(sum(square(r.dq)), o.k);  // through its decomposition
           const Doubles y = list(r.y), dq = list(r.dq);
           for (const Doubles& all : {y, dq, list(r.dk), list(r.dv)})
             CHECK(std::all_of(all.begin(), all.end(), [](double x) { return std::isfinite(x); }));
@@ -101,7 +100,7 @@ TEST_CASE("attention edges: a query that a mask hides from all keys gives 0 and 
   });
 }
 
-TEST_CASE("attention edges: every query hidden from every key") {
+TEST_CASE("attention edges: all queries fully masked") {
   with_engines([] {
     const Operands o = operands(3, 5, 4, DType::Float32);
     const Results r = attended(o, full({3, 5}, false, DType::Bool).eval(), false);
@@ -109,7 +108,7 @@ TEST_CASE("attention edges: every query hidden from every key") {
   });
 }
 
-TEST_CASE("attention edges: a number that is no number is not hidden") {
+TEST_CASE("attention edges: NaN is not hidden") {
   with_engines([] {
     Operands o = operands(2, 3, 4, DType::Float32);
     o.q = (o.q * full({}, NAN)).eval();
@@ -118,7 +117,7 @@ TEST_CASE("attention edges: a number that is no number is not hidden") {
   });
 }
 
-TEST_CASE("attention edges: one key leaves queries and keys without gradients, in every type") {
+TEST_CASE("attention edges: with one key, queries and keys have zero gradients in every dtype") {
   with_engines([] {
     for (const DType dtype : kTypes)
       for (const std::int64_t size : {1, 3, 8}) {
@@ -133,7 +132,7 @@ TEST_CASE("attention edges: one key leaves queries and keys without gradients, i
   });
 }
 
-TEST_CASE("attention edges: results of 16 bits are as near as one rounding of float64's") {
+TEST_CASE("attention edges: 16-bit results are within one rounding of float64's") {
   with_engines([] {
     for (const DType dtype : {DType::Float16, DType::BFloat16})
       for (const bool causal : {false, true})
@@ -154,7 +153,7 @@ TEST_CASE("attention edges: results of 16 bits are as near as one rounding of fl
               const double rounding = dtype == DType::Float16 ? 0x1p-11 : 0x1p-8;
               const auto near = [&](const Tensor& a, const Tensor& b) {
                 const Doubles x = list(a), y = list(b);
-                double allowed = 0;  // half a last place of each, and float32's noise
+                double allowed = 0;  // half a unit in the last place, and float32's error
                 for (const double v : y) {
                   const double each = rounding * std::fabs(v) + 2e-5 * sharpness + 6e-8;
                   allowed += each * each;

@@ -35,7 +35,7 @@ Result run(const Net& net, const Tensor& x, bool chains) {
   return {out[0].to_vector<float>(), made.steps(), made.arena_bytes()};
 }
 
-/// The plan in bands.
+/// Compares with the plan without bands; returns the plan in bands.
 std::string check(const Net& net, const Tensor& x) {
   const int before = threads();
   set_threads(2);
@@ -76,7 +76,7 @@ TEST_CASE("bands: windows of convolutions, odd heights, one image and several") 
       }
 }
 
-TEST_CASE("bands: windows of poolings that overlap, leave rows out or hang over the edge") {
+TEST_CASE("bands: poolings with overlapping windows, skipped rows or windows beyond the edge") {
   const Tensor x = random({2, 3, 283, 290}, 5);
   for (const std::int64_t kernel : {2, 3})
     for (const std::int64_t stride : {1, 2, 3})
@@ -104,7 +104,7 @@ TEST_CASE("bands: one row at a time") {
   CHECK(steps.find(" 1 rows at a time") != std::string::npos);
 }
 
-TEST_CASE("bands: several convolutions, maps between them, values read beside") {
+TEST_CASE("bands: several convolutions, maps between them, additional operands") {
   const Tensor x = random({2, 3, 301, 301}, 5), gate = random({2, 8, 150, 150}, 6);
   const Tensor first = random({4, 3, 3, 3}, 1), second = random({8, 4, 3, 3}, 2);
   const Tensor beside = random({2, 8, 301, 301}, 3), column = random({1, 1, 301, 1}, 4);

@@ -26,7 +26,7 @@ const float kNan = std::numeric_limits<float>::quiet_NaN();
 const float kInf = std::numeric_limits<float>::infinity();
 const float kMax = std::numeric_limits<float>::max();
 
-/// Equal, NaN to NaN, and zeros by their signs.
+/// Checks equality: NaN equals NaN, and signs of zeros count.
 void check_same(const Floats& got, const Floats& want) {
   REQUIRE(got.size() == want.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -71,7 +71,7 @@ TEST_CASE("edges: gradients at NaN") {
   });
 }
 
-TEST_CASE("edges: a bound that is NaN makes NaN, with no gradient") {
+TEST_CASE("edges: a NaN bound gives NaN without a gradient") {
   with_engines([] {
     const Tensor x = floats({-1, 2});
     check_same(list(clamp(x, kNan, 1)), {kNan, kNan});
@@ -80,7 +80,7 @@ TEST_CASE("edges: a bound that is NaN makes NaN, with no gradient") {
   });
 }
 
-TEST_CASE("edges: ties of extrema share, NaN takes none") {
+TEST_CASE("edges: tied extrema share the gradient, NaN gets none") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{3, 1, 3, 2, 2, 2, kNan, 1, 2}, {3, 3});
     check_same(slope(amax(x, {1}), x),
@@ -105,7 +105,7 @@ TEST_CASE("edges: gradients where an intermediate would overflow") {
   });
 }
 
-TEST_CASE("edges: losses by distance have gradients at infinite distances, and NaN at NaN") {
+TEST_CASE("edges: distance losses have gradients at infinite distances, and NaN at NaN") {
   with_engines([] {
     const Tensor x = floats({kInf, -kInf, kMax, 0.5F, -2, kNan}), y = floats({0, 0, 0, 0, 0, 0});
     const auto gradient = [&](const Tensor& loss) { return slope(loss, x); };
@@ -128,7 +128,7 @@ TEST_CASE("edges: floor_divide and remainder by infinities and to zeros of eithe
   });
 }
 
-TEST_CASE("edges: a gradient that a rule makes zero, through a scale that was computed before") {
+TEST_CASE("edges: a zero gradient through a scale that was already evaluated") {
   const Tensor l = floats({5, 7}), w = variable(floats({2, 3}));
   const Tensor s = w * 1.5;
   s.eval();
@@ -177,7 +177,7 @@ TEST_CASE("edges: a tensor without axes has axis 0 and -1") {
   refuses<ShapeError>([&] { slice(x, 0, 0, 1); }, "a scalar, which has no axes");
 }
 
-TEST_CASE("edges: over nothing") {
+TEST_CASE("edges: reductions over no elements") {
   with_engines([] {
     const Tensor x = zeros({2, 0});
     check_same(list(logsumexp(x, {1})), {-kInf, -kInf});
@@ -188,7 +188,7 @@ TEST_CASE("edges: over nothing") {
   });
 }
 
-TEST_CASE("edges: whole numbers through clamps, pooling and products") {
+TEST_CASE("edges: integers in clamps, pooling and products") {
   with_engines([] {
     for (const DType t : {DType::Int8, DType::Int32, DType::Int64}) {
       CHECK(relu6(longs({-3, 4, 9}, t)).dtype() == t);
@@ -198,7 +198,7 @@ TEST_CASE("edges: whole numbers through clamps, pooling and products") {
     CHECK(whole(relu6(longs({0, 4, 200}, DType::UInt8))) == Longs{0, 4, 6});
     CHECK(whole(hardtanh(longs({0, 4}, DType::UInt8))) == Longs{0, 1});
     CHECK(hardtanh(cast(longs({0, 4}), DType::Bool)).dtype() == DType::Float32);
-    // 2^62 + 1 is no float64.
+    // float64 cannot represent 2^62 + 1.
     const std::int64_t big = (std::int64_t{1} << 62) + 1;
     const Tensor image = Tensor::from(Longs{-5, -7, big, -2, -9, -3, 1, 4, -8}, {1, 1, 3, 3});
     const Tensor pooled =
@@ -222,18 +222,18 @@ TEST_CASE("edges: whole numbers through clamps, pooling and products") {
   });
 }
 
-TEST_CASE("edges: constants are checked as data is") {
+TEST_CASE("edges: constants are checked like data") {
   const Tensor data = floats({1, 1});
   for (const Tensor& x : {data, ones({2})}) {
     refuses<ShapeError>([&] { expand(x, {3}); }, "expand: [2] does not broadcast to [3]");
     refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
     refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
-    // An error whether there is no GPU of that number or no GPU at all.
+    // An error, with and without other GPUs.
     CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).eval(), DeviceError);
   }
 }
 
-TEST_CASE("edges: an index outside is told with its layer and its place") {
+TEST_CASE("edges: an index out of range is reported with its layer and position") {
   with_engines([] {
     const Scope scope("words");
     const Tensor x = floats({1, 2, 3}), index = Tensor::from(Longs{0, 1, 2, 7}, {2, 2});
@@ -257,7 +257,7 @@ TEST_CASE("edges: an index outside is told with its layer and its place") {
   });
 }
 
-TEST_CASE("edges: a class outside is refused, and told with its place") {
+TEST_CASE("edges: a class out of range is refused and reported with its position") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats(12, 0.5F), {3, 4}), left_out = longs({0, -100, 3});
     const ClassLossOptions ignoring{.ignore_index = -100};
@@ -297,7 +297,7 @@ TEST_CASE("edges: errors name the op that was called") {
   refuses<ValueError>([&] { clamp(longs({1}, DType::UInt8), -1, 2); }, "clamp: the number -1");
 }
 
-TEST_CASE("edges: gradients with regard to tensors of one value are those of variables") {
+TEST_CASE("edges: gradients with respect to constant tensors equal those of variables") {
   using Function = std::function<Tensor(const Tensor&)>;
   const Tensor w = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
   const auto through_scan = [&w](const Tensor& x) {
@@ -385,10 +385,11 @@ TEST_CASE("edges: gradients of tensors that were already read") {
   // A value computed from another tensor has dropped its inputs after it was read.
   const Tensor y = exp(x);
   CHECK(list(y).size() == 2);
-  refuses<ValueError>([&] { slope(y * y, x); }, "that was already computed");
+  refuses<ValueError>([&] { slope(y * y, x); },
+                      "that was evaluated, and such a value keeps its graph only if");
 }
 
-TEST_CASE("edges: slopes of certain probabilities, and of the angle of the origin") {
+TEST_CASE("edges: gradients of probabilities 0 and 1, and of atan2 at the origin") {
   with_engines([] {
     const auto learned = [](const Floats& p, const Floats& target) {
       const Tensor x = variable(floats(p));

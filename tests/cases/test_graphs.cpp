@@ -261,7 +261,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("graphs at random: merged, on either engine, against plain loops") {
+TEST_CASE("random graphs: merged, on both engines, against plain loops") {
   const auto merging = [](bool on) {
     for (const char* pass : {"fuse", "prologue", "reductions"}) set_pass_enabled(pass, on);
   };

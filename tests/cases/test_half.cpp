@@ -40,7 +40,7 @@ constexpr Odd kOdds[] = {{kHalf, 2048}, {kBrain, 256}};
 
 }  // namespace
 
-TEST_CASE("half: a product is rounded once, behind its bias") {
+TEST_CASE("half: a product is rounded once, after its bias") {
   with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
       const Tensor x = stored({big, 1}, {1, 2}, t), w = stored({1, 1}, {1, 2}, t),
@@ -78,7 +78,7 @@ TEST_CASE("half: parts of a filter's depth are summed before they are rounded") 
   });
 }
 
-TEST_CASE("half: pools over three axes round what they give once") {
+TEST_CASE("half: 3-d pooling rounds its result once") {
   with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
       const Tensor x = randn({2, 3, 5, 4, 7}).eval(), half = cast(x, t).eval();

@@ -74,7 +74,7 @@ TEST_CASE("indexing: tensors of integers") {
   CHECK_THROWS_AS(x.index({longs({0, 1}), longs({0, 1, 2})}), ShapeError);
 }
 
-TEST_CASE("indexing: a number outside is told as it was given, with its axis") {
+TEST_CASE("indexing: an index out of range is reported as given, with its axis") {
   const Tensor x = counted({3, 4, 5});
   const auto told = [](const Tensor& y, const char* text) {
     CHECK_THROWS_WITH_AS(y.eval(), doctest::Contains(text), ValueError);
@@ -105,7 +105,7 @@ TEST_CASE("indexing: masks") {
   CHECK_THROWS_AS(f({x}), Error);
 }
 
-TEST_CASE("indexing: gradients flow to the places that were read") {
+TEST_CASE("indexing: gradients go to the positions that were read") {
   const Tensor x = counted({3, 4});
   const Tensor y = sum(square(x.index({longs({1, 1, 0}), Slice(1, 3)})));
   CHECK(whole(grad(y, x)) == Longs{0, 2, 4, 0, 0, 20, 24, 0, 0, 0, 0, 0});
@@ -148,7 +148,7 @@ TEST_CASE("indexing: putting values at ranges") {
   CHECK_THROWS_AS(counted({2}, DType::Int64).index_put({0}, full({}, 1.5)), DTypeError);
 }
 
-TEST_CASE("indexing: putting values at places of tensors and masks") {
+TEST_CASE("indexing: putting values at positions of index tensors and masks") {
   const Tensor x = counted({3, 4});
   const float nan = std::nanf("");
   CHECK(whole(x.index_put({x > 9}, -1)) == Longs{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -1});
@@ -184,7 +184,7 @@ TEST_CASE("operators: comparisons, masks, remainders, with numbers on both sides
   CHECK_THROWS_WITH_AS(x & x, doctest::Contains("takes masks of bool, not float32"), DTypeError);
 }
 
-TEST_CASE("operators: compound ones give the handle a new value") {
+TEST_CASE("operators: compound assignment gives the handle a new value") {
   Tensor x = counted({3});
   const Tensor before = x;
   x += 1;
@@ -211,7 +211,7 @@ TEST_CASE("operators: compound ones give the handle a new value") {
   CHECK_THROWS_WITH_AS(w -= 0.1, doctest::Contains("w is a variable"), ValueError);
 }
 
-TEST_CASE("methods: each is the function of its name") {
+TEST_CASE("methods: each equals the function of the same name") {
   const Tensor x = counted({2, 3});
   CHECK(x.sum().item() == 15);
   CHECK(whole(x.sum(0)) == Longs{3, 5, 7});
@@ -255,7 +255,7 @@ TEST_CASE("methods: each is the function of its name") {
   CHECK_THROWS_AS(x.item<float>(), ShapeError);
 }
 
-TEST_CASE("comparing: close and equal as PyTorch has them") {
+TEST_CASE("comparing: allclose and equal agree with PyTorch") {
   const float nan = std::nanf(""), inf = INFINITY;
   const auto f = [](const Floats& v) { return Tensor::from(v, {std::ssize(v)}); };
   const Tensor a = f({1, 1, inf, inf, nan, 0}), b = f({1.000005F, 1.0001F, inf, 1, nan, 1e-9F});
@@ -274,7 +274,7 @@ TEST_CASE("comparing: close and equal as PyTorch has them") {
   CHECK_THROWS_WITH_AS(a.allclose(counted({5})), doctest::Contains("allclose: shapes"), ShapeError);
 }
 
-TEST_CASE("names: functions of numbers stay those of the standard library") {
+TEST_CASE("names: functions of plain numbers are the standard library's") {
   using namespace std;  // NOLINT: what a user's program may have
   static_assert(is_same_v<decltype(sqrt(2.0)), double>);
   static_assert(is_same_v<decltype(exp(1.0f)), float>);

@@ -76,7 +76,7 @@ double error(const std::vector<float>& got, const std::vector<float>& want) {
 
 }  // namespace
 
-TEST_CASE("activation precision: a network of bfloat16 beside one of float32") {
+TEST_CASE("activation precision: a bfloat16 network compared with float32") {
   const int before = threads();
   // The last one has several parallel chunks for each image.
   for (const auto& [images, channels] :
@@ -104,7 +104,7 @@ TEST_CASE("activation precision: a network of bfloat16 beside one of float32") {
 }
 
 // Deviations of a convolution's result, and their squares, that convolutions read as activations.
-TEST_CASE("activation precision: a variance whose deviations are images too") {
+TEST_CASE("activation precision: a variance whose deviations are activations, too") {
   const Tensor x = random({4, 3, 12, 12}, 1), first = random({16, 3, 3, 3}, 2, .2f);
   const std::vector<Tensor> filters{random({16, 16, 1, 1}, 3, .2f), random({16, 16, 1, 1}, 4, .2f),
                                     random({16, 16, 1, 1}, 5, .2f)};

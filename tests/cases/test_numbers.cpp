@@ -20,7 +20,7 @@ namespace {
 using Longs = std::vector<std::int64_t>;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(),
                        kLeast = std::numeric_limits<std::int64_t>::min(),
-                       kOdd = (std::int64_t{1} << 53) + 1;  // which float64 does not hold
+                       kOdd = (std::int64_t{1} << 53) + 1;  // not representable in float64
 
 Longs list(const Tensor& t) { return t.to_vector<std::int64_t>(); }
 Longs truth(const Tensor& t) { return list(cast(t, DType::Int64)); }
@@ -31,7 +31,7 @@ double only(const Tensor& t) { return cast(t.eval(), DType::Float64).to_vector<d
 
 }  // namespace
 
-TEST_CASE("numbers: whole ones are exact") {
+TEST_CASE("numbers: integers are exact") {
   with_engines_and_fusion([] {
     CHECK(list(full({2}, kOdd, DType::Int64)) == Longs{kOdd, kOdd});
     CHECK(list(full({1}, kMost, DType::Int64)) == Longs{kMost});
@@ -60,7 +60,7 @@ TEST_CASE("numbers: whole ones are exact") {
   });
 }
 
-TEST_CASE("numbers: what no int64 is, and ranges of half types") {
+TEST_CASE("numbers: values beyond int64, and ranges of 16-bit dtypes") {
   CHECK_THROWS_AS(full({1}, 0x1p63, DType::Int64), ValueError);
   CHECK_THROWS_AS(full({1}, ~std::uint64_t{0}, DType::Float64), ValueError);
   CHECK_THROWS_AS(cast(longs({1}), DType::Int32) + kOdd, ValueError);
@@ -86,13 +86,13 @@ TEST_CASE("numbers: a zero keeps its sign") {
   });
 }
 
-TEST_CASE("numbers: none is rounded to 16 bits before it is used") {
+TEST_CASE("numbers: no number is rounded to 16 bits before it is used") {
   for (const char* name : {"reference", "fast"}) {
     set_engine(name);
     const Tensor x = cast(Tensor::from(std::vector<float>{35008}, {1}), DType::Float16).eval();
     CHECK(only(x / 70000) == 0.5);
     CHECK(only(x * (1 / 70000.0)) == 0.5);
-    CHECK(only(x - 70000) == -35008);  // even of the two nearest
+    CHECK(only(x - 70000) == -35008);  // the even one of the two nearest
     const Tensor y = cast(Tensor::from(std::vector<float>{256}, {1}), DType::BFloat16).eval();
     CHECK(only(y - 257) == -1);
   }
@@ -101,7 +101,7 @@ TEST_CASE("numbers: none is rounded to 16 bits before it is used") {
 
 // 10^6 terms of 0.1, which float32 adds one by one to 100,958. For any number of rows and columns,
 // because different kernels handle them.
-TEST_CASE("numbers: long sums of products stay near") {
+TEST_CASE("numbers: long sums of products stay accurate") {
   constexpr std::int64_t kLong = 1000000;
   const auto is_near = [](const Tensor& y) {
     CHECK(only(reshape(y, {-1})) == doctest::Approx(kLong * 0.1).epsilon(2e-5));

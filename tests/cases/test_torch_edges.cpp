@@ -23,7 +23,7 @@ using namespace cases;
 
 namespace {}  // namespace
 
-TEST_CASE("torch edges: chunks of an axis without elements are as many as were asked for") {
+TEST_CASE("torch edges: an axis without elements has as many chunks as requested") {
   const Tensor x = zeros({0, 2});
   for (const std::int64_t count : {1, 2, 7}) {
     const std::vector<Tensor> parts = chunk(x, count, 0);
@@ -37,7 +37,7 @@ TEST_CASE("torch edges: chunks of an axis without elements are as many as were a
   CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
 }
 
-TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
+TEST_CASE("torch edges: repeats of shapes with the maximum rank") {
   with_engines([] {
     // Against repeating one axis after another with concat().
     const auto repeated = [](const Tensor& x, const Ints& counts) {
@@ -85,7 +85,7 @@ TEST_CASE("torch edges: a mask without axes") {
     CHECK(x[no].shape() == Shape{0, 2, 3});
     CHECK(x.index({Slice(), yes}).shape() == Shape{2, 1, 3});
     CHECK(list(x.index({1, yes})) == Floats{4, 5, 6});
-    // Beside another index it is one more: of one place, or of none.
+    // Together with another index it is an index with one position or none.
     const Tensor places = longs({1, 0});
     CHECK(x.index({yes, places}).shape() == Shape{2, 3});
     CHECK(list(x.index({yes, places})) == Floats{4, 5, 6, 1, 2, 3});
@@ -118,7 +118,7 @@ TEST_CASE("torch edges: the gradients of batch norm over an empty batch are 0") 
   });
 }
 
-TEST_CASE("torch edges: integers that float64 does not hold are exact wherever a number is given") {
+TEST_CASE("torch edges: integers that float64 cannot represent are exact as plain numbers") {
   constexpr std::int64_t kBig = (std::int64_t{1} << 53) + 1;
   with_engines([] {
     const Tensor x = longs({1, 2, kBig}), above = gt(x, 1);
@@ -156,7 +156,7 @@ TEST_CASE("torch edges: integers that float64 does not hold are exact wherever a
   });
 }
 
-TEST_CASE("torch edges: running sums and products in the type that is asked for") {
+TEST_CASE("torch edges: cumulative sums and products in the requested dtype") {
   with_engines([] {
     const Tensor x = cast(longs({100, 100, 3}), DType::Int32).eval();
     CHECK(cumsum(x, 0).dtype() == DType::Int64);
@@ -178,7 +178,7 @@ TEST_CASE("torch edges: running sums and products in the type that is asked for"
 
 // Differs from PyTorch, which gives the gradient of a position to every value written there: finite
 // differences are 0 for overwritten values.
-TEST_CASE("torch edges: of values put in one place by max_unpool the last has the gradient") {
+TEST_CASE("torch edges: if max_unpool gets an index twice, the last value has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
     const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).eval();
@@ -202,7 +202,7 @@ TEST_CASE("torch edges: of values put in one place by max_unpool the last has th
   });
 }
 
-TEST_CASE("torch edges: linear interpolation of 16 bits is rounded once") {
+TEST_CASE("torch edges: 16-bit linear interpolation is rounded once") {
   with_engines([] {
     for (const DType dtype : {DType::Float16, DType::BFloat16})
       for (const bool corners : {false, true}) {

@@ -45,7 +45,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("composites give what PyTorch gives") {
+TEST_CASE("composites equal PyTorch") {
   for (const char* engine : {"reference", "fast"}) {
     set_engine(engine);
     const Row rows[] = {
@@ -167,13 +167,13 @@ TEST_CASE("composites give what PyTorch gives") {
   set_engine("fast");
 }
 
-TEST_CASE("the entry of an embedding that pads gets no gradient") {
+TEST_CASE("the padding entry of an embedding has no gradient") {
   const Tensor weight = v({3, 2}), rows = embedding(indices({2, 0, 2, 0}, {2, 2}), weight, -1);
   CHECK(rows.shape() == Shape{2, 2, 2});
   CHECK(grad(sum(rows), weight).to_vector<double>() == std::vector<double>{2, 2, 0, 0, 0, 0});
 }
 
-TEST_CASE("of equal indices the last is scattered, and errors name the op that was called") {
+TEST_CASE("scatter: of equal indices the last one wins, and errors name the called op") {
   const Tensor x = v({1, 3}) * 0;
   CHECK(scatter(x, 1, indices({1, 0, 1, 1}, {1, 4}), v({1, 4}, 1)).to_vector<double>() ==
         std::vector<double>{-1, -0.5, 0});

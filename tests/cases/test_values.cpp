@@ -53,11 +53,11 @@ TEST_CASE("values: gradients at kinks and ties are PyTorch's") {
   });
 }
 
-TEST_CASE("values: a rule that says zero is no cut through a value that was read") {
+TEST_CASE("values: a zero gradient rule is not mistaken for a lost dependency") {
   const Tensor l = floats({0.5, 2.5, 7}), s = exp(floats({0.5, 0.25, 0.125}));
   s.eval();
   CHECK(list(grad(sum(floor(l / s)), l)) == Floats{0, 0, 0});
-  const Tensor x = l * s;  // what an input was made from cannot have come from it
+  const Tensor x = l * s;  // an input of the input does not depend on the input
   CHECK(list(grad(sum(where(gt(x, 1), 2, 3 * s)), x)) == Floats{0, 0, 0});
   const Tensor w = floats({1, 2, 3}), y = w * 2;
   y.eval();
@@ -82,7 +82,7 @@ TEST_CASE("values: max_pool2d takes the first maximum") {
   });
 }
 
-TEST_CASE("values: max_pool2d past the whole image") {
+TEST_CASE("values: max_pool2d with windows beyond the image") {
   with_engines([] {
     const Pool2dOptions past{
         .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {3, 3}};
@@ -119,12 +119,13 @@ TEST_CASE("values: integer division and remainder are Python's") {
     CHECK(list(remainder(floats({-7.5, 7.5}), 2)) == Floats{0.5, 1.5});
     CHECK(whole(floor_divide(longs({-128}, DType::Int8), longs({100}, DType::Int8))) == Longs{-2});
     CHECK(list(div(longs({1, 3}), longs({2, 4}))) == Floats{0.5, 0.75});
-    CHECK(list(floor_divide(1.0, floats({0.1F}))) == Floats{9});  // as Python: 0.1 is a little more
+    CHECK(list(floor_divide(1.0, floats({0.1F}))) ==
+          Floats{9});  // as in Python: 0.1 in float32 is slightly larger
     CHECK(list(floor_divide(1.0, floats({0}))) == Floats{kInf});
   });
 }
 
-TEST_CASE("values: integers wrap, bool adds as or") {
+TEST_CASE("values: integers wrap, a sum of bools is or") {
   with_engines([] {
     CHECK(whole(add(longs({250, 10}, DType::UInt8), 10)) == Longs{4, 20});
     CHECK(whole(mul(longs({100, -100}, DType::Int8), 2)) == Longs{-56, 56});
@@ -143,7 +144,7 @@ TEST_CASE("values: integers wrap, bool adds as or") {
   });
 }
 
-TEST_CASE("values: every dtype computes") {
+TEST_CASE("values: arithmetic in every dtype") {
   with_engines([] {
     for (int k = 1; k < kDTypeCount; ++k) {
       const auto t = static_cast<DType>(k);
@@ -165,7 +166,7 @@ TEST_CASE("values: every dtype computes") {
   });
 }
 
-TEST_CASE("values: statistics of float16 do not overflow on the way") {
+TEST_CASE("values: float16 statistics have no overflowing intermediate") {
   with_engines([] {
     const Tensor x = full({4, 50}, 30000, DType::Float16);
     CHECK(list(mean(x, {1})) == Floats{30000, 30000, 30000, 30000});
@@ -174,7 +175,7 @@ TEST_CASE("values: statistics of float16 do not overflow on the way") {
   });
 }
 
-TEST_CASE("values: regions of 16-bit values compute in float32 and round where they store") {
+TEST_CASE("values: regions of 16-bit values compute in float32 and round at stores") {
   with_engines([] {
     for (const DType t : {DType::Float16, DType::BFloat16}) {
       const Tensor x = cast(floats({12}), t);
@@ -211,7 +212,7 @@ TEST_CASE("values: NaN") {
   });
 }
 
-TEST_CASE("values: order is stable, NaN is largest, and a result that is not read is not made") {
+TEST_CASE("values: sort is stable, NaN is largest, and unread results are not computed") {
   with_engines([] {
     const Tensor x = floats({2, kNan, -0.0f, kInf, 0, 2, -kInf, kNan});
     CHECK(whole(argsort(x)) == Longs{6, 2, 4, 0, 5, 3, 1, 7});
@@ -229,7 +230,7 @@ TEST_CASE("values: order is stable, NaN is largest, and a result that is not rea
   });
 }
 
-TEST_CASE("values: a few of many are those that a sort puts first, of equals the first") {
+TEST_CASE("values: topk equals the start of a stable sort") {
   with_engines([] {
     const Tensor x = cast(randint(0, 40, {3, 777}, DType::Int64), DType::Float32);
     for (const bool largest : {true, false}) {
@@ -254,7 +255,7 @@ TEST_CASE("values: conversions") {
   });
 }
 
-TEST_CASE("values: products of what several kernels make, one behind the other") {
+TEST_CASE("values: products of operands that several kernels compute") {
   with_engines([] {
     const Tensor a = floats({1, 1, 1, 1}, {1, 4}), b = floats({2, 2, 2, 2, 2, 2, 2, 2}, {2, 4});
     const Tensor both = a * 1000 + slice(b * 2, 0, 1, 2), w = ones({4, 1}).eval();
@@ -270,7 +271,7 @@ TEST_CASE("values: products of what several kernels make, one behind the other")
   });
 }
 
-TEST_CASE("values: gradients of what is padded and used as it is") {
+TEST_CASE("values: gradients of a tensor that is used padded and unpadded") {
   with_engines([] {
     const Tensor x = floats({1, 2}, {1, 2}), w = floats({1, 1}, {1, 2});
     const Tensor c = floats({1, 1, 1, 1}, {2, 2}), d = floats({2, 2}, {1, 2});
@@ -301,7 +302,7 @@ TEST_CASE("values: ranges, slices and padding") {
   });
 }
 
-TEST_CASE("values: an index outside is an error when the value is asked for") {
+TEST_CASE("values: an index out of range is an error when the value is read") {
   with_engines([] {
     const Tensor x = floats({1, 2, 3});
     for (const Longs& index : {Longs{0, 3}, Longs{-1}}) {
@@ -404,7 +405,7 @@ TEST_CASE("values: response normalisation and adaptive pooling are PyTorch's") {
   CHECK_THROWS_AS(local_response_norm(zeros({4, 4}), 0), ValueError);
 }
 
-TEST_CASE("values: local contrast normalisation divides by what stands around each place") {
+TEST_CASE("values: local contrast normalisation divides by the neighbourhood of each position") {
   // Against sums by hand in float64, for odd and even windows, with and without means.
   const std::int64_t height = 5, width = 7;
   manual_seed(11);

@@ -96,7 +96,7 @@ TEST_CASE("without a batch: other numbers of axes are refused") {
   CHECK_THROWS_AS(conv3d(random({3, 4, 4}, 1), random({2, 3, 1, 1, 1}, 2)), ShapeError);
 }
 
-TEST_CASE("unpooling layers: what max pooling took goes back to where it stood") {
+TEST_CASE("unpooling layers: values return to the positions of their maxima") {
   const Tensor image = random({2, 3, 8, 6}, 1);
   const ValuesAndIndices pooled = max_pool2d_with_indices(image, {.kernel = {2, 2}});
   const nn::MaxUnpool2d unpool(2);
@@ -119,7 +119,7 @@ TEST_CASE("unpooling layers: what max pooling took goes back to where it stood")
   CHECK_THROWS_AS(nn::MaxUnpool1d(0), ValueError);
 }
 
-TEST_CASE("without a batch: losses of classes") {
+TEST_CASE("without a batch: classification losses") {
   const Tensor x = random({7}, 1), weight = random({7}, 2) + 3,
                index = Tensor::from(std::vector<std::int64_t>{4}, {1}),
                shares = softmax(random({7}, 3), -1);

@@ -30,6 +30,7 @@ class Result:
 
 class CommandTest(unittest.TestCase):
     maxDiff = None
+    command = TENON
 
     @classmethod
     def setUpClass(cls):
@@ -50,7 +51,7 @@ class CommandTest(unittest.TestCase):
 
     def start(self, *words, **more):
         return subprocess.Popen(
-            [TENON, *words], cwd=self.folder, env={**self.environment, **more}, text=True,
+            [self.command, *words], cwd=self.folder, env={**self.environment, **more}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run_command(self, *words, timeout=240, **more):

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on GPUs that do nothing.
+"""The kernels compiled ahead suffice for the reference networks: every command runs without a compiler, on GPUs that compute nothing.
 
 ctest names the driver of these GPUs (tools/idle_gpu.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
 the cubins and takes the PTX. All but the first two classes need a build with kernels compiled ahead (TENON_CUDA_CUBINS) and are
@@ -22,7 +22,7 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 
 @unittest.skipUnless(GPU, "ctest names the idle GPU")
 class IdleGpu(CommandTest):
-    def test_has_all_that_a_driver_must_have(self):
+    def test_has_every_required_driver_function(self):
         cuda = self.json("doctor", "--quick", "--json", TENON_CUDA_DRIVER=GPU, TENON_NVRTC="off", **ALONE)["cuda"]
         self.assertEqual([library["found"] for library in cuda["libraries"] if library["name"] == "driver"], [True])
         if STORED:
@@ -89,21 +89,21 @@ class BuiltIn(CommandTest):
             self.ok("predict", "run", "--data", "digits:10,10", *where, **libraries)
             shutil.rmtree(self.folder / "run")
 
-    def test_training_and_what_follows(self):
+    def test_training_and_later_commands(self):
         for gpu, tune, libraries in self.every_way():
             for model in ("lenet5", "keras_cnn", "mlp"):
                 for precision in PRECISIONS:
                     self.train_and_use(model, precision, gpu, tune, libraries)
-        for precision in PRECISIONS:  # whose checkpoints are large
+        for precision in PRECISIONS:  # large checkpoints
             self.train_and_use("fcn_r", precision, "cuda:1", "read", ALONE)
 
     def test_drawn_digits(self):
         for model in ("lenet5", "keras_cnn", "mlp", "fcn_r"):
-            # Their last batches are as those of the 60,000 and 10,000 that are drawn when no numbers are given.
+            # The last batches have the same sizes as those of the default 60,000 and 10,000 samples.
             self.ok("train", model, "--data", "digits:2144,500", "--epochs", "1", "--device", "cuda:1", "--out", f"digits-{model}",
                     **ALONE)
 
-    def test_what_is_there_is_said(self):
+    def test_the_built_in_kernels_are_listed(self):
         told = self.ok("doctor", "--quick", **ALONE).out
         for words in ("compiled ahead: ", " for sm_80, ", " for sm_90a", "newer GPUs (PTX)"):
             self.assertIn(words, told)
@@ -113,7 +113,7 @@ class BuiltIn(CommandTest):
         self.fails(7, "bench", "--device", "cuda:1", "--only", "lenet5_b64", says=["NVRTC", "nvidia-cuda-nvrtc"],
                    TENON_CUDA_BUILT_IN="off", **ALONE)
 
-    def test_other_networks_name_what_is_missing(self):
+    def test_other_networks_report_the_missing_compiler(self):
         self.fails(7, "bench", "--device", "cuda:1", "--only", "mlp:77-33-5_b3", "--precision", "bf16",
                    says=["compiled ahead", "nvidia-cuda-nvrtc"], **ALONE)
 

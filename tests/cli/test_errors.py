@@ -1,4 +1,4 @@
-"""Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
+"""Wrong arguments, keys, files and sizes: the exit codes of docs/errors.md, and messages that help."""
 import json
 import os
 import resource
@@ -13,7 +13,7 @@ TINY = ["--data", "digits:200,50", "--epochs", "1"]
 
 
 class Unread(CommandTest):
-    """As behind `tenon ... 2>&1 | head -1`: what cannot be said does not end the program by abort."""
+    """As in `tenon ... 2>&1 | head -1`: output that cannot be written does not abort the program."""
 
     def test_nobody_reads(self):
         for words in (["train", "lenet5", *TINY, "--out", "unread"], ["trian"]):
@@ -27,7 +27,7 @@ class Unread(CommandTest):
 
 @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
 class FullOutput(CommandTest):
-    """Results that cannot be written are an error of input and output, whether print or flush finds out."""
+    """Results that cannot be written are an input/output error, whether print or flush detects it."""
 
     FULL = "error: standard output cannot be written: No space left on device\n"
 
@@ -54,7 +54,7 @@ class FullOutput(CommandTest):
                           ["train", "lenet5", *TINY, "--quiet", "--out", "full"], ["bench", "--only", "mlp_b8", "--budget", "0"]):
                 with self.subTest(words=words):
                     self.assertEqual(self.to(full, *words), (4, self.FULL))
-            # What failed before comes first, and is all that is said.
+            # Only the earlier error is reported.
             self.assertEqual(self.to(full, "trian")[0], 2)
             self.assertEqual(self.to(full, "data")[0], 2)
         self.assertTrue((self.folder / "full/model.safetensors").exists(), "a run goes on without its lines")
@@ -80,7 +80,7 @@ class FullOutput(CommandTest):
             process.stderr.close()
 
     def test_a_reader_that_has_left(self):
-        """Where SIGPIPE is ignored, as by some that start programs: large prints and small ones alike."""
+        """With SIGPIPE ignored, as some programs start their children: for large and small output."""
         for words in (["summary", "lenet5"], ["completion", "bash"]):
             read, write = os.pipe()
             os.close(read)
@@ -117,8 +117,8 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "mlp:784-9000000000000-10", says="mlp:784-9000000000000-10")
         self.fails(3, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
 
-    def test_capitals_are_no_other_word(self):
-        """What differs in its case alone is proposed, and not taken."""
+    def test_a_word_in_another_case_is_proposed(self):
+        """A word that differs only in case is proposed, not accepted."""
         self.fails(2, "TRAIN", says="did you mean 'train'?")
         self.fails(2, "--VERSION", says="did you mean --version?")
         self.fails(2, "train", "lenet5", "--EPOCHS", "1", says="did you mean --epochs?")
@@ -130,7 +130,7 @@ class WrongWords(CommandTest):
         self.fails(2, "bench", "--phase", "TRAIN", says="did you mean train?")
 
     def test_weights_that_are_not_finite(self):
-        """After the last step no loss tells of them: they are no model."""
+        """No loss follows the last step, so the weights themselves are checked."""
         (self.folder / "huge.csv").write_text("x,y,label\n" + "1e34,1e34,0\n1e34,-1e34,1\n" * 20)
         words = ["train", "mlp:2-8-2", "--data", "csv:huge.csv,split=0.5", "--set", "standardize=false", "--lr", "1e6", "--set", "warmup=0"]
         for steps in (1, 2):
@@ -154,7 +154,7 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "lenet5", "--memory-limit", "lots", says=["--memory-limit", "800MB"])
         self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
         self.fails(2, "summary", "lenet5", "--batch", "16777217", says=["--batch", "16777216 at most"])
-        self.fails(2, "summary", "gpt2_xl", "--batch", "16777216", says="more multiply-adds than 64 bits count")
+        self.fails(2, "summary", "gpt2_xl", "--batch", "16777216", says="the number of multiply-adds exceeds 64 bits")
         self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
         self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
         self.fails(2, "bench", "--only", "lenet5_b4", "--budget", "-1", says=["--budget", "-1", "seconds"])
@@ -194,7 +194,7 @@ class WrongData(CommandTest):
         self.assertFalse((self.folder / "runs").exists(), "a refused run leaves no folder behind")
 
     def test_pointers_of_git_lfs_are_named(self):
-        """They would be a table of two rows, a text of 20 words, a vocabulary of three."""
+        """Read as data, a pointer would be a table of two rows, a text of 20 words, a vocabulary of three."""
         folder = self.folder / "pointers"
         folder.mkdir()
         pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 12345\n"
@@ -211,7 +211,7 @@ class WrongData(CommandTest):
             self.fails(3, *words, says=says)
 
     def test_a_small_model_file_takes_little(self):
-        """Its metadata may describe a network of any size, and may name any file as its data."""
+        """Metadata may describe a network of any size and name any file as its data."""
         def model(name, network, data):
             description = json.dumps({"model": "net.toml", "network": network, "classes": 10, "input_mean": 0, "input_std": 1, "data": data})
             header = json.dumps({"__metadata__": {"tenon.model": description},
@@ -262,7 +262,7 @@ class WrongData(CommandTest):
         self.assertFalse((self.folder / "none").exists())
 
     def test_data_that_does_not_fit_is_one_kind_of_error(self):
-        """Whether a command begins with the model or with a run of it."""
+        """The same error for a command that starts with a model and for one that starts with a run."""
         (self.folder / "book.txt").write_text("the cat sat on the mat. " * 200)
         small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
         images, texts, pairs = "lenet5", "gpt2:layers=1,heads=1,width=16,context=16", "transformer:layers=1,heads=1,width=16,hidden=16"
@@ -278,7 +278,7 @@ class WrongData(CommandTest):
                     self.fails(3, "predict", run, "--data", data)
         self.assertFalse((self.folder / "none").exists())
 
-    def test_what_a_model_does_instead(self):
+    def test_the_command_for_the_task_is_named(self):
         (self.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)
         (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
         small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
@@ -297,7 +297,7 @@ class WrongData(CommandTest):
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
                    says="it continues texts: tenon generate goes_on --prompt TEXT")
 
-    def test_bytes_that_are_no_utf8(self):
+    def test_bytes_that_are_not_utf8(self):
         text = bytearray(b"tick tock " * 400)
         (self.folder / "good.txt").write_bytes(text)
         text[3900] = 0xff
@@ -305,7 +305,7 @@ class WrongData(CommandTest):
         small = ["gpt2:layers=1,heads=1,width=16,context=16", "--epochs", "1", "--quiet"]
         for unit in ("chars", "pieces"):
             self.ok("train", *small, "--data", f"text:good.txt,by={unit}", "--out", unit)
-            for words in (["train", *small], ["eval", unit], ["predict", unit]):  # in the part for testing
+            for words in (["train", *small], ["eval", unit], ["predict", unit]):  # in the test part
                 self.fails(3, *words, "--data", f"text:bad.txt,by={unit}", says="bad.txt: the text is not UTF-8 at byte 3900:")
 
     def test_numbers_of_threads(self):
@@ -326,7 +326,7 @@ class WrongData(CommandTest):
         self.fails(2, *words, "csv:one.csv", says="one.csv: of 1 samples, 1 are left for training and 0 for testing")
 
     def test_files_beyond_their_limit(self):
-        """No signal ends the run: it is an error as on a full disk, and nothing is left half written."""
+        """No signal ends the run: the error is that of a full disk, and no file is left half written."""
         done = subprocess.run([TENON, "train", "lenet5", *TINY, "--out", "limited"], cwd=self.folder, env=self.environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
@@ -339,14 +339,14 @@ class WrongData(CommandTest):
         (self.folder / "others.csv").write_text("x,label\n" + "1,x\n2,y\n" * 20)
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", "--epochs", "1", "--quiet", "--out", "columns")
         self.fails(3, "predict", "columns", "others.csv", says="others.csv: has no column 'a'")
-        # Words are as many inputs as there are of them: what is counted is no columns of the file.
+        # A text has one input a word: the message counts words, not columns of the file.
         self.ok("train", "lenet5", *TINY, "--quiet", "--out", "sees")
         self.fails(3, "predict", "sees", "rows.csv", says="rows.csv: its rows give 4 inputs, and lenet5 takes 784")
         for words in (["eval", "columns", "--data", "csv:others.csv"], ["predict", "columns", "--data", "csv:others.csv"],
                       ["predict", "columns", "others.csv"], ["train", "--resume", "columns", "--epochs", "2", "--data", "csv:others.csv"]):
             self.fails(3, *words, says="others.csv")
 
-    def test_options_that_a_model_has_no_use_for(self):
+    def test_options_that_a_model_does_not_use(self):
         (self.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)
         small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
         self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "writes")
@@ -362,8 +362,8 @@ class WrongData(CommandTest):
         self.fails(2, "train", "lenet5", *TINY, "--tokenizer", "vocab.txt", "--out", "none", says="tokenizer")
         self.assertFalse((self.folder / "none").exists())
 
-    def test_summary_and_training_plan_alike(self):
-        """With the optimizer of the recipe, which of fcn_r is Adam: what one refuses the other refuses."""
+    def test_summary_and_training_refuse_the_same(self):
+        """With the optimizer of the recipe (Adam for fcn_r): both refuse the same settings."""
         planned = self.json("summary", "fcn_r", "--batch", "8", "--json")["train_bytes"]
         self.assertGreater(planned, 3 * 4 * 14205962)
         small = ["--batch", "8", "--data", "digits:16,8", "--epochs", "1", "--quiet"]
@@ -372,7 +372,7 @@ class WrongData(CommandTest):
         self.assertFalse((self.folder / "large").exists())
         for word in ("clip_grad_norm", "assign+mul+square"):  # of AdamW and its recipe
             self.assertIn(word, self.ok("inspect", "gpt2:layers=1,heads=1,width=16,context=16").out)
-        # Of a run: its own optimizer, which without momentum has no state.
+        # For a run, its own optimizer: without momentum it has no state.
         self.ok("train", "mlp:784-64-10", *small, "--optimizer", "adam", "--out", "adam")
         self.ok("train", "mlp:784-64-10", *small, "--optimizer", "sgd", "--set", "momentum=0", "--out", "plain")
         adam, plain = (self.json("summary", run, "--json")["train_bytes"] for run in ("adam", "plain"))
@@ -390,7 +390,7 @@ class WrongData(CommandTest):
 
 
 class WrongFolders(CommandTest):
-    def test_places_that_cannot_hold_a_run(self):
+    def test_folders_that_cannot_be_written(self):
         (self.folder / "file").write_text("x")
         self.fails(4, "train", "lenet5", *TINY, "--out", "file/run", says="file/run")
         self.fails(4, "train", "lenet5", *TINY, "--out", "/proc/tenon", says="/proc/tenon")
@@ -403,7 +403,7 @@ class WrongFolders(CommandTest):
         self.assertEqual(before, {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}, "nothing was touched")
         self.assertIn("already finished", self.ok("train", "--resume", "three", "--epochs", "3").out)
 
-    def test_folder_that_holds_a_run(self):
+    def test_folder_that_contains_a_run(self):
         self.ok("train", "lenet5", *TINY, "--out", "run")
         self.fails(2, "train", "lenet5", *TINY, "--out", "run", says=["run", "--resume"])
 

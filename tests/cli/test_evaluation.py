@@ -182,7 +182,7 @@ class Tables(CommandTest):
         self.ok("predict", "run", source, "--write")
         self.assertEqual(len((self.folder / "dress.predictions.csv").read_text().splitlines()), 13)
         self.fails(2, "predict", "run", "csv:plainly.csv,label=kind", says="no column 'kind'")
-        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=SIGN")
+        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=CHAR")
         out = self.ok("predict", "run", "csv:plainly.csv", "--count", "2").out
         self.assertIn("10 of 12 samples of csv:plainly.csv are not shown", out)
         # A run's own way of writing is the default.
@@ -236,7 +236,7 @@ class Tables(CommandTest):
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
         whole = self.ok("predict", "run", "--data", "csv:rows.csv", "--part", "all", "--count", "3").out
-        self.assertIn("of 3 right, of 3 of 200 samples of all of csv:rows.csv,split=0.25\n", whole)
+        self.assertIn("of 3 right (3 of 200 samples of all of csv:rows.csv,split=0.25)\n", whole)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
 
@@ -416,6 +416,29 @@ class Arrays(CommandTest):
         self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
         self.assertIn("label", labelled[0])
 
+    def test_several_labels(self):
+        draw = random.Random(4)
+        values = [draw.uniform(-1, 1) for _ in range(600)]
+        write_npy(self.folder / "x.npy", "<f4", (200, 3), values, "f")
+        write_npy(self.folder / "y.npy", "<f4", (200, 3), [float(v > 0) for v in values], "f")
+        out = self.ok("train", "mlp:3-16-3", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--epochs", "30", "--batch", "16", "--out", "labels").out
+        self.assertRegex(out, r"epoch 30/30  training loss \S+, accuracy \S+ %  validation F1 \S+ %, all labels right \S+ %, labels right \S+ %")
+        self.assertRegex(out, r"best validation F1 \S+ % \(epoch \d+, \d+ samples\)")
+        self.assertRegex(out, r"test F1 \S+ %, all labels right \S+ %, labels right \S+ % \(epoch")
+        self.assertIn("F1, and shares of labels and of samples that are right", out)
+        figures = self.json("eval", "labels", "--json")
+        self.assertGreater(figures["f1"], 0.9)
+        self.assertGreater(figures["accuracy"], 0.9)
+        self.assertLessEqual(figures["exact"], figures["accuracy"])
+        self.assertNotIn("confusion", figures)
+        self.assertRegex(self.ok("eval", "labels").out, r"F1 +\S+ %\nall labels right \S+ %\nlabels right +\S+ %\nloss")
+        told = self.json("predict", "labels", "--data", "npy:x.npy,y.npy", "--json")[0]
+        self.assertEqual(len(told["values"]), 3)
+        self.assertEqual([v > 0.5 for v in told["values"]], [t == 1 for t in told["target"]])
+        self.fails(2, "eval", "labels", "--confusion", "c.csv", says="does not classify samples")
+        self.fails(3, "train", "mlp:3-16-2", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--out", "none", says="has 3 labels")
+        self.fails(2, "train", "mlp:3-16-3", "--data", "npy:x.npy,x.npy", "--task", "multi_label", "--out", "none", says=["a label is 0 or 1", "--task regression"])
+
 
 class ImageFiles(CommandTest):
     @classmethod
@@ -582,7 +605,7 @@ class Texts(CommandTest):
             told = self.ok(*words).err
             self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
             self.assertIn("long.txt, line 3: 2 words or characters in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
-            self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
+            self.fails(3, *words, "--strict", says="refused because 'strict' is on")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)
         self.assertIn("1 of 1 texts is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)

@@ -1,4 +1,4 @@
-"""The way of a user: train, evaluate, predict, stop, go on, verify; in a terminal and out of it."""
+"""The way of a user: train, evaluate, predict, stop, resume, verify, with and without a terminal."""
 import contextlib
 import json
 import os
@@ -65,7 +65,7 @@ class Flow(CommandTest):
         for idle in (["--temperature", "2"], ["--set", "distill_weight=0.9"]):
             self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="there is no teacher")
 
-    def test_options_with_nothing_to_act_on(self):
+    def test_options_without_effect_are_refused(self):
         for idle in (["--broken", "error"], ["--augment-on", "both"], ["--augment-on", "cpu"]):
             self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says=["the data holds no image files", "--data folder:DIR"])
         for idle in (["train", "lenet5", "--out", "wrong"], ["eval", "run"], ["predict", "run", "--data", "digits:20,10"], ["inspect", "lenet5"],
@@ -73,7 +73,7 @@ class Flow(CommandTest):
             self.fails(2, *idle, "--tune", "write", says=["tune", "write", "needs a GPU", "--device cuda", "read"])
         self.ok("inspect", "lenet5", "--tune", "off")
 
-    def test_what_a_run_says_beside_its_settings(self):
+    def test_what_a_run_prints_besides_its_settings(self):
         def out_of(*words):
             out_of.runs += 1
             return self.ok("train", "lenet5", "--data", "digits:128,20", "--epochs", "2", "--out", f"noted{out_of.runs}", *words).out
@@ -156,7 +156,7 @@ class Flow(CommandTest):
         self.assertNotIn("accuracy", out.split("Done")[1])
         net = self.json("summary", "verse", "--json")
         shown = int(re.search(r"([\d,]+) parameters", out)[1].replace(",", ""))
-        self.assertLess(shown, 50000)  # a vocabulary of some twenty characters, not of 50,257 tokens
+        self.assertLess(shown, 50000)  # for a vocabulary of about twenty characters instead of 50,257 tokens
         self.assertIn(f"{shown:,} (", out)
         self.assertEqual((net["parameters"], net["batch"]), (shown, 12))
         text = self.ok("eval", "verse").out
@@ -183,7 +183,7 @@ class Flow(CommandTest):
         self.fails(2, "predict", "verse", "lines.txt", "--write", says=["--write", "reads texts"])
         self.fails(2, "predict", "verse", "lines.txt", "--preprocess", "resize,ten_crop", says=["--preprocess", "reads texts"])
         refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
-        self.assertEqual(refused.out, "")  # nothing before a refusal
+        self.assertEqual(refused.out, "")  # nothing is printed before a refusal
 
     def test_translation(self):
         out = self.ok("train", "transformer:layers=1,heads=2,width=32,hidden=64", "--epochs", "1", "--set", "max_steps=5", "--out", "words").out
@@ -214,7 +214,7 @@ class Flow(CommandTest):
         self.assertIn("every bit of step agrees, in its only step\n", self.ok("verify", "step").out)
         shutil.copytree(self.folder / "run", self.folder / "stopped")
         log = self.folder / "stopped" / "log.jsonl"
-        log.write_text("".join(log.read_text().splitlines(True)[:2]))  # its start and its first step
+        log.write_text("".join(log.read_text().splitlines(True)[:2]))  # the start and the first step
         told = self.ok("verify", "stopped", "--steps", "8").out
         self.assertIn("every bit of stopped agrees, in its first 8 steps, of which it has done 1\n", told)
         self.assertIn(" 1 loss agrees\n", told)
@@ -261,7 +261,7 @@ class Flow(CommandTest):
         self.assertIn("epochs = 5 ", shown)
         self.assertEqual(before, (self.folder / "more" / "log.jsonl").read_bytes(), "nothing was trained")
 
-    def test_what_a_limited_run_goes_on_with(self):
+    def test_resume_after_a_step_limit(self):
         out = self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--batch", "10", "--epochs", "3", "--set", "max_steps=25",
                       "--out", "short").out
         self.assertIn("tenon train --resume short --set max_steps=0 ", out)
@@ -330,7 +330,7 @@ class Stops(CommandTest):
         self.stop_with(signal.SIGINT, 130)
         self.stop_with(signal.SIGTERM, 143)
 
-    def test_interrupt_with_nobody_reading_stderr(self):
+    def test_interrupt_while_stderr_is_closed(self):
         reads, writes = os.pipe()
         os.set_blocking(writes, False)
         with contextlib.suppress(BlockingIOError):
@@ -350,7 +350,7 @@ class Stops(CommandTest):
         os.close(reads)
         os.close(writes)
 
-    def test_killed_run_goes_on_to_the_same_bits(self):
+    def test_a_killed_run_resumes_to_the_same_bits(self):
         settings = ["--data", "digits:1000,100", "--epochs", "4", "--set", "checkpoint_steps=5"]
         self.ok("train", "lenet5", *settings, "--out", "whole")
         process = self.start("train", "lenet5", *settings, "--out", "killed")

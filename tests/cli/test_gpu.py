@@ -1,4 +1,4 @@
-"""Training on a GPU when something goes wrong: what is missing is named, what was saved stays, the bits come out the same.
+"""Training on a GPU when something fails: the message names what is missing, saved files stay, the bits are the same.
 
 ctest runs this with the emulated GPU, whose driver also plays the broken ones. On a real GPU the tests of broken drivers skip.
 """
@@ -17,12 +17,12 @@ from command import TENON, CommandTest
 
 SMALL = ["train", "mlp:784-16-10", "--device", "cuda", "--data", "digits:200,50", "--batch", "10", "--epochs", "2"]
 EMULATED = "fake" in os.environ.get("TENON_CUDA_DRIVER", "")
-WARM = os.environ.get("TENON_CACHE")  # kernels that other tests have compiled
+WARM = os.environ.get("TENON_CACHE")  # kernels that other tests compiled
 
 
 @functools.cache
 def gpu_problem():
-    """Why there is no GPU; "" when there is one. Asked by the number of one that no machine has: doctor would measure."""
+    """Why there is no GPU; "" if there is one. Names a GPU that no machine has, because doctor would measure an existing one."""
     asked = subprocess.run([TENON, "train", "mlp", "--device", "cuda:63", "--out", os.devnull], capture_output=True, text=True)
     return "" if "this machine has" in asked.stderr else asked.stderr.partition("\n")[0]
 
@@ -67,7 +67,7 @@ class Facts(GpuTest):
 
 
 class Refused(GpuTest):
-    """A machine that cannot serve --device cuda says why, with exit code 7, and leaves no folder behind."""
+    """Where --device cuda is not possible, the message says why, the exit code is 7, and no folder is left."""
 
     def refused(self, says, **settings):
         self.need_emulator()
@@ -86,7 +86,7 @@ class Refused(GpuTest):
             self.assertNotIn("raise the limit", result.err)
             self.assertFalse((self.folder / "none").exists())
 
-    def test_gpu_that_is_not_there(self):
+    def test_missing_gpu(self):
         self.fails(7, *SMALL, "--device", "cuda:7", "--out", "none", says=["cuda:7", "this machine has"])
 
     def test_old_driver(self):
@@ -95,8 +95,8 @@ class Refused(GpuTest):
     def test_old_gpu(self):
         self.refused(["(7.5)", "8.0 (Ampere)", "--device cpu"], TENON_FAKE_CUDA_CAPABILITY="75")
 
-    def test_driver_that_takes_few_arguments(self):
-        """A launch takes 4 KB of arguments from drivers before CUDA 12.1: then more launches train the same network."""
+    def test_driver_with_a_small_argument_limit(self):
+        """Before CUDA 12.1 a launch has at most 4 KB of arguments: training then needs more launches."""
         self.need_emulator()
         deep = ["train", "mlp:784" + "-12" * 24 + "-10", *SMALL[2:], "--set", "clip_norm=1"]
         why = ["inspect", deep[1], "fusion", "--device", "cuda", "--clip-norm", "1"]
@@ -120,7 +120,7 @@ class Refused(GpuTest):
 
 
 class Memory(GpuTest):
-    def test_plan_foresees_it(self):
+    def test_the_plan_refuses_before_training(self):
         self.need_emulator()
         large = ["train", "mlp:784-512-10", "--device", "cuda", "--data", "digits:8000,50", "--batch", "8000", "--out"]
         self.fails(6, *large, "planned", TENON_FAKE_CUDA_MEMORY="48", says=["more than the limit", "float32[8000, 512]", "smaller batch"])
@@ -131,7 +131,7 @@ class Memory(GpuTest):
                    says=["2.weight", "more than the limit"])
         self.assertFalse((self.folder / "limit").exists())
 
-    def test_a_run_goes_on_where_there_is_more(self):
+    def test_a_run_resumes_with_more_memory(self):
         self.need_emulator()
         self.fails(6, *SMALL, "--out", "small", TENON_FAKE_CUDA_MEMORY="8", says="has no room")
         self.ok("train", "--resume", "small")
@@ -140,7 +140,7 @@ class Memory(GpuTest):
 
 
 class CompilerProcesses(GpuTest):
-    """Processes that only compile: they give the same bits as threads, nothing depends on them, and none is left."""
+    """Processes that only compile give the same bits as threads. The run survives their failure, and none is left behind."""
 
     def train(self, name, **settings):
         self.need_emulator()
@@ -159,15 +159,15 @@ class CompilerProcesses(GpuTest):
         one, compilations, weights = self.train("threads", TENON_COMPILER_PROCESSES="0")
         self.assertEqual(len(one), 1)
         many, same, with_helpers = self.train("helpers", TENON_COMPILER_PROCESSES="3")
-        self.assertIn(len(many), (1, 2, 3))  # threads that wait for them are as many as processors
-        self.assertEqual(same, compilations - 1)  # a process that compiles itself begins with one that is short
+        self.assertIn(len(many), (1, 2, 3))  # one waiting thread for each processor
+        self.assertEqual(same, compilations - 1)  # a process that compiles by itself first compiles a short source
         self.assertEqual(with_helpers, weights)
         deadline = time.time() + 20
         while any(self.is_there(process) for process in many) and time.time() < deadline:
             time.sleep(0.05)
         self.assertFalse([process for process in many if self.is_there(process)])
 
-    def test_they_end_while_the_program_goes_on(self):
+    def test_they_end_while_the_program_continues(self):
         self.need_emulator()
         words = [word if word != "2" else "100000" for word in SMALL]
         program = self.start(*words, "--out", "long", TENON_CACHE="cache-long", TENON_FAKE_NVRTC_LOG="long.log",
@@ -193,8 +193,8 @@ class CompilerProcesses(GpuTest):
         self.assertGreaterEqual(all_of_them, compilations)
         self.assertEqual(with_helpers, weights)
 
-    def test_signals_mean_the_program(self):
-        """A terminal or a service manager sends them to all; the program may have something to finish."""
+    def test_signals_are_left_to_the_program(self):
+        """A terminal or a service manager sends signals to all processes of the group, but only the program handles them."""
         self.need_emulator()
         program = self.start(*SMALL, "--out", "signals", TENON_CACHE="cache-signals", TENON_FAKE_NVRTC_LOG="signals.log",
                              TENON_COMPILER_PROCESSES="2")
@@ -215,7 +215,7 @@ class CompilerProcesses(GpuTest):
         self.assertFalse((self.folder / "plan.log").exists(), "something was compiled")
 
     def test_headers_are_the_program_s(self):
-        """Not the helper's own: its file may be newer."""
+        """The helper uses the program's headers, because its own file may be newer."""
         self.need_emulator()
         here, there = socket.socketpair()
         helper = subprocess.Popen([TENON, "--compile-kernels-for-tenon"], stdin=there, env=self.environment)
@@ -236,7 +236,7 @@ class CompilerProcesses(GpuTest):
 
 
 class Threads(GpuTest):
-    """Steps are prepared side by side."""
+    """Steps are prepared in parallel."""
 
     def test_plans_do_not_depend_on_them(self):
         for model, precision in (("resnet110", "bf16"), ("transformer", "fp32")):
@@ -249,7 +249,7 @@ class Threads(GpuTest):
 
 
 class KernelCache(GpuTest):
-    """Whatever happens to the cache of kernels, training gives the same bits."""
+    """Training gives the same bits with any state of the kernel cache."""
 
     def test_shared_then_damaged_then_unwritable(self):
         both = [self.start(*SMALL, "--out", name, TENON_CACHE="cache") for name in ("left", "right")]
@@ -304,7 +304,7 @@ class Stops(GpuTest):
     def test_a_broken_kernel_loses_nothing(self):
         self.need_emulator()
         self.ok(*SMALL, "--out", "sound")
-        for launch in (12, 22):  # in the first epoch, and behind the evaluation that ends it
+        for launch in (12, 22):  # in the first epoch, and after the evaluation that ends it
             name = f"broken{launch}"
             result = self.fails(7, *SMALL, "--out", name, TENON_FAKE_CUDA_FAIL=f"cuGraphLaunch:{launch}:719",
                                 says=["CUDA_ERROR_LAUNCH_FAILED", "start it again"])
@@ -312,7 +312,7 @@ class Stops(GpuTest):
             self.ok("train", "--resume", name)
             self.assertEqual(self.weights(name), self.weights("sound"), name)
 
-    def test_begun_here_ended_there(self):
+    def test_started_on_one_device_resumed_on_the_other(self):
         self.ok(*SMALL, "--out", "here", "--epochs", "1")
         self.ok("train", "--resume", "here", "--device", "cpu", "--epochs", "2")
         self.ok("train", "--resume", "here", "--device", "cuda", "--epochs", "3")

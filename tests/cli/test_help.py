@@ -1,4 +1,4 @@
-"""Help, version, completion: every command explains itself, and names nearly right are recognised."""
+"""Help, version, completion: every command has a page, and misspelled names are recognised."""
 import shutil
 import subprocess
 import unittest
@@ -36,7 +36,7 @@ class Help(CommandTest):
                 self.assertEqual([line for line in explained if len(line) > columns and line.startswith(" ")
                                   and not line.startswith(typed)], [], columns)
 
-    def test_lists_are_what_is_accepted(self):
+    def test_lists_match_what_is_accepted(self):
         pages = {words[0]: " ".join(self.ok(*words, "--help").out.split()) for words in (["train"], ["eval"], ["inspect"])}
 
         def accepted(flag):
@@ -56,7 +56,7 @@ class Help(CommandTest):
         self.assertIn('milestones = "1,2.5"', toml)
         self.fails(2, "train", "lenet5", "--set", "milestones=2,1", says=["milestones", "ascending"])
 
-    def test_what_counts_and_lists_mean(self):
+    def test_kinds_of_values(self):
         page = " ".join(self.ok("predict", "--help").out.split())
         for words in ("classes or tokens to show", "samples to print of --data and of each file"):
             self.assertIn(words, page)

@@ -1,4 +1,4 @@
-"""Photographs of any size, in folders: looked at, trained on, and judged by the model file alone."""
+"""Photographs of any size, in folders: inspected, trained on, and predicted with only the model file."""
 import io
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ from command import CommandTest, write_png
 
 
 def photo(path, width, height, colour, down):
-    """Stripes of a colour: down for one class, across for the other."""
+    """Stripes of a colour: vertical for one class, horizontal for the other."""
     write_png(path, [sum((list(colour) if ((x if down else y) // 6) % 2 else [16] * 3 for x in range(width)), []) for y in range(height)], 3)
 
 
@@ -34,7 +34,7 @@ class ImageFiles(CommandTest):
         for word in ("waited for", "1 image that cannot be decoded", "photos/down/03.png"):
             self.assertIn(word, out)
         self.assertEqual(self.json("eval", "run", "--json")["items"], 4)
-        # The model's file says how images come to it, and what its classes are called.
+        # The model file stores how to prepare images, and the class names.
         (self.folder / "elsewhere").mkdir()
         shutil.copy(self.folder / "run" / "model.safetensors", self.folder / "elsewhere" / "m.safetensors")
         image = "photos/down/05.png"
@@ -42,7 +42,7 @@ class ImageFiles(CommandTest):
         self.assertEqual(rows[0], rows[1])
         self.assertIn(rows[0]["class_name"], ("across", "down"))
         self.assertIn("resize,center_crop", rows[0]["prepared"])
-        # What is predicted of a file is what is predicted of the data source that holds it.
+        # The prediction for a file equals the prediction from the data source that contains it.
         first = self.json("predict", "run", "--data", "folder:photos", "--count", "1", "--json")[0]
         each = self.json("predict", "run", *(f"photos/across/{k:02}.png" for k in range(20)), "--json")
         self.assertIn(first["probabilities"], [row["probabilities"] for row in each])
@@ -55,7 +55,7 @@ class ImageFiles(CommandTest):
         self.assertIn("resize,ten_crop", row["prepared"])
         first = self.json("predict", "ten", "--data", "folder:photos", "--count", "1", "--json")[0]
         self.assertEqual(first["probabilities"], self.json("predict", "ten", "photos/across/09.png", "--json")[0]["probabilities"])
-        # Each decodable image counts once, however it is fitted, and the broken one not at all.
+        # Each decodable image counts once for any way of fitting; the broken one does not count.
         figures = [self.json("eval", "ten", "--data", "folder:photos,test=photos", "--json", *more) for more in ((), ("--preprocess", "resize,center_crop"))]
         for one in figures:
             self.assertEqual(one["items"], 39)
@@ -89,7 +89,7 @@ class ImageFiles(CommandTest):
             self.assertRegex(" ".join(result.err.split()), r"training has seen \d of 2 samples", words)
 
     def test_background(self):
-        """What transparent parts lie on is kept with the model, and what was dropped is said."""
+        """The background colour is stored with the model, and dropped transparency is reported."""
         for kind in ("left", "right"):
             (self.folder / "clear" / kind).mkdir(parents=True)
             for k in range(12):
@@ -112,10 +112,10 @@ class ImageFiles(CommandTest):
         write_png(self.folder / "kept.png", [[100, 0, 0] * 16] * 16, 3)
         self.assertEqual(rows["dropped"], self.json("predict", "dropped.safetensors", "kept.png", "--json")[0]["probabilities"])
         self.fails(3, "train", "resnet20:width=4", "--data", "folder:clear", "--strict", "--epochs", "1", "--out", "strict", says=["transparency was dropped"])
-        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "no colour"])
+        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "is not a colour"])
 
     def test_videos(self):
-        """Frames are trained on, tested with and predicted; each of the damaged video's is named."""
+        """Training, evaluation and prediction read frames; each frame of a damaged video is named."""
         if not self.json("doctor", "--json")["videos"]:
             print("skipped: this build or machine has no FFmpeg")
             return
@@ -158,12 +158,12 @@ class ImageFiles(CommandTest):
         self.assertEqual((self.folder / "named" / "model.safetensors").read_bytes(), before)
 
     def test_another_size(self):
-        """What an evaluation takes, a prediction does: the layers say what they make of another size."""
+        """Evaluation and prediction take the same sizes: the layers decide about another size."""
         self.ok("train", "resnet20:width=4", "--data", "scenes:40,10", "--epochs", "1", "--out", "drawn")
         self.ok("eval", "drawn", "--data", "scenes:8,8,size=40")
         self.assertEqual(len(self.json("predict", "drawn", "--data", "scenes:8,8,size=40", "--json")), 8)
 
-    def test_a_network_of_a_file_needs_it_no_more(self):
+    def test_a_trained_network_does_not_need_its_file(self):
         (self.folder / "net.toml").write_text(self.ok("summary", "resnet20:width=4", "--toml").out, encoding="utf-8")
         self.ok("train", "net.toml", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--out", "own")
         (self.folder / "net.toml").unlink()
@@ -176,7 +176,7 @@ class ImageFiles(CommandTest):
         self.fails(3, "data", "info", "folder:loose", says=["sub-folders are the classes", "loose/cats/1.png"])
 
     def test_every_format_in_one_folder(self):
-        """GIF was no image by its name; of animations the first image is taken."""
+        """GIF files count as images; of an animation the first image is read."""
         source = pathlib.Path(__file__).resolve().parents[1] / "io" / "images"
         names = ["p.gif", "animated.gif", "interlaced.gif", "rgb.png", "la.png", "down.bmp", "bytes.ppm", "exif6.jpg"]
         for kind in ("one", "two"):
@@ -187,8 +187,8 @@ class ImageFiles(CommandTest):
                 shutil.copy(source / name, folder / f"{k}.{ending.upper() if k == 0 else ending}")
         self.assertEqual(self.samples("folder:formats,size=8,split=0.25"), [len(names)] * 2)
 
-    def test_order_of_classes_and_what_is_left_out(self):
-        """Plain string order, as torchvision's; a folder without images was no class in silence."""
+    def test_order_of_classes_and_empty_folders(self):
+        """String order, as in torchvision; a folder without images is reported."""
         for kind in ("1", "2", "10", "11"):
             (self.folder / "numbered" / kind).mkdir(parents=True)
             for k in range(10):
@@ -201,10 +201,10 @@ class ImageFiles(CommandTest):
         self.assertIn("1 folder holds no images and is not a class: empty", words)
         self.assertIn("1 file is not an image by its extension and was left out", words)
         self.assertIn("samples per class: 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
-        self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused, for 'strict' is on")
+        self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused because 'strict' is on")
 
     def test_lists_with_headers_quotes_and_marks(self):
-        """A header was an image and a class of its own; quotes and a byte order mark belonged to paths."""
+        """A header is not an image; quotes and a byte order mark are not part of paths."""
         rows = [(f"photos/{kind}/{k:02}.png", kind) for kind in ("across", "down") for k in range(10, 20)]
         plain = "".join(f"{path},{kind}\n" for path, kind in rows)
         quoted = "".join(f'"{path}","{kind}"\n' for path, kind in rows)
@@ -214,7 +214,7 @@ class ImageFiles(CommandTest):
             self.assertEqual(self.samples("list:list.csv,size=8"), [10, 10], text[:40])
 
     def test_shards_with_long_names(self):
-        """Members with names over 100 bytes were left out in silence."""
+        """Members with names over 100 bytes are read."""
         image = (self.folder / "photos" / "down" / "05.png").read_bytes()
         for name, kind in (("pax.tar", tarfile.PAX_FORMAT), ("gnu.tar", tarfile.GNU_FORMAT)):
             with tarfile.open(self.folder / name, "w", format=kind) as shard:

@@ -1,4 +1,4 @@
-"""Under small limits of the system (memory, files, threads) every command ends with its work or with a sentence, never by a signal."""
+"""With small system limits (memory, files, threads) every command succeeds or prints an error; no signal ends it."""
 import resource
 import subprocess
 import unittest

@@ -1,4 +1,4 @@
-"""Networks in files: the starter, what trains, how they are shown, what is said of wrong ones."""
+"""Networks in files: the starter, training, printing, and messages for wrong files."""
 import shutil
 import unittest
 
@@ -39,7 +39,7 @@ class NetworkFile(CommandTest):
         said = [self.ok("generate", run, "--prompt", "German: twenty-one").out for run in ("page", "file")]
         self.assertEqual(said[0], said[1])
 
-    def test_a_model_of_language_writes(self):
+    def test_a_language_model_generates_text(self):
         (self.folder / "t.txt").write_text("the cat sat on the mat. " * 60, encoding="utf-8")
         (self.folder / "l.toml").write_text('input = [16]\nclasses = 99\ntokens = true\n'
                                             'layers = [ { embedding = 8 }, { lstm = 16 }, { linear = "classes" } ]\n', encoding="utf-8")
@@ -55,7 +55,7 @@ class NetworkFile(CommandTest):
         head = "input = [1, 28, 28]\nclasses = 10\n"
         refused(head + 'layers = [ "flaten" ]\n', "w.toml, line 3, layer 0 (flaten)", "did you mean 'flatten'?")
         refused(head + 'layers = [\n  { conv2d = 8, kernel = 30 },\n]\n', "line 4, layer 0 (conv2d): the kernel covers 30 pixels", "[N, 1, 28, 28]")
-        refused(head + 'layers = [ "flatten", { linear = 10 } ]\n[recipe]\nepochs = "many"\n', "w.toml, line 5: recipe: epochs: there is no variable 'many'\n")
+        refused(head + 'layers = [ "flatten", { linear = 10 } ]\n[recipe]\nepochs = "many"\n', "w.toml, line 5: recipe: epochs: there is no variable 'many' (classes)\n")
         refused("input = [1, 28, 28\n", "w.toml, line")
         self.assertIn("cannot open", self.fails(4, "train", "gone.toml").err)
 

@@ -1,4 +1,4 @@
-"""Paths of every kind: loops of links, pipes and devices, foreign bytes, words a shell would split, runs that were moved."""
+"""Paths of every kind: loops of links, pipes and devices, bytes that are not UTF-8, words a shell would split, runs that were moved."""
 import json
 import os
 import pathlib
@@ -47,7 +47,7 @@ class Unreadable(CommandTest):
 
 
 class Descriptors(CommandTest):
-    def test_words_do_not_enter_the_files_of_a_run_whose_descriptors_are_closed(self):
+    def test_messages_do_not_enter_the_files_of_a_run_started_with_closed_descriptors(self):
         words = ["train", "lenet5", *TINY, "--set", "max_steps=2"]
         for name, closed in (("out", ">&-"), ("in-out", "<&- >&-"), ("err", "2>&-"), ("all", "<&- >&- 2>&-")):
             with self.subTest(closed):
@@ -66,7 +66,7 @@ class Descriptors(CommandTest):
 
 @unittest.skipIf(os.geteuid() != 0, "only root makes links of others")
 class Caches(CommandTest):
-    """Caches that another user made: nothing is read, made or removed in them, and the run goes on without."""
+    """Caches of another user: nothing is read, created or removed in them, and the run continues without."""
 
     def setUp(self):
         self.base = self.folder / self.id().rsplit(".", 1)[1]
@@ -111,7 +111,7 @@ class Caches(CommandTest):
 
 
 class Controls(CommandTest):
-    """What names in files hold is shown, and neither breaks a line nor moves or colours the terminal."""
+    """Names in files are printed escaped: they neither break a line nor control the terminal."""
 
     def plain(self, *words, says, code=0):
         done = self.run_command(*words)
@@ -148,7 +148,7 @@ class Controls(CommandTest):
         line = next(line for line in self.ok("eval", name).out.splitlines() if line.startswith("model"))
         self.assertNotIn("\x1b", line)
 
-    def test_directions_and_hidden_signs(self):
+    def test_direction_marks_and_invisible_characters(self):
         for sign in "\u202e\u2066\u200f\u061c\u200b\ufeff":
             shown = "".join(f"\\x{byte:02x}" for byte in sign.encode())
             self.plain("eval", f"gpj{sign}txt.exe", says=[f"gpj{shown}txt.exe"], code=4)
@@ -203,7 +203,7 @@ class Moved(CommandTest):
         self.ok("verify", run, "--steps", "3")
         self.ok("predict", run, "--data", "csv:elsewhere/tables/numbers.csv", "--count", "1")
 
-        # The data alone went: the error says what, and how to say where it is.
+        # Only the data is missing: the error names it and the option for its new path.
         (self.folder / "elsewhere" / "tables").rename(self.folder / "gone")
         for words in (["eval", run], ["train", "--resume", run, "--epochs", "4"], ["verify", run]):
             self.fails(4, *words, says=["numbers.csv", "--data"])

@@ -16,7 +16,7 @@ class Regression(CommandTest):
     def test_from_a_table_to_predictions(self):
         self.table("houses.csv")
         data = ["--data", "csv:houses.csv,label=price"]
-        # Quantities are no classes, and the message says what to do.
+        # Quantities are not classes, and the message says what to do.
         self.fails(3, "train", "mlp:2-16-1", *data, says="--task regression")
         done = self.ok("train", "mlp:2-16-1", *data, "--task", "regression", "--epochs", "30", "--batch", "16", "--out", "run")
         self.assertNotIn("accuracy", done.out)
@@ -31,7 +31,7 @@ class Regression(CommandTest):
         rows = self.json("predict", "run", "new.csv", "--json")
         self.assertEqual([row["name"] for row in rows], ["new.csv, line 2", "new.csv, line 3"])
         self.assertAlmostEqual(rows[0]["values"][0] / 327000, 1, delta=0.15)
-        # Columns are found by their names: in another order, beside the label and others.
+        # Columns are found by name: in another order, with the label and other columns present.
         (self.folder / "named.csv").write_text("price,note,rooms,area\n0,x,3,100\n0,y,2,200\n")
         named = self.json("predict", "run", "named.csv", "--json")
         self.assertEqual([row["values"] for row in named], [row["values"] for row in rows])
@@ -42,7 +42,7 @@ class Regression(CommandTest):
         (self.folder / "other.csv").write_text("area,floors\n100,3\n")
         self.fails(3, "predict", "run", "other.csv", says="no column 'rooms'")
         self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv, line 2 +\d{6}\n")
-        # The plan of its step is that of a regression.
+        # The plan of the run's step is that of a regression.
         self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)
         held_out = self.json("predict", "run", *data, "--count", "2", "--json")
         self.assertEqual(len(held_out[0]["target"]), 1)
@@ -55,7 +55,7 @@ class Regression(CommandTest):
         self.fails(2, "train", "mlp:2-4-1", "--task", "regresion", says="did you mean 'regression'")
         self.fails(2, "train", "lenet5", "--data", "digits:20,10", "--task", "regression", says="not quantities")
 
-    def test_words_missing_numbers_and_results_beside_the_table(self):
+    def test_words_missing_numbers_and_predictions_in_a_table(self):
         lines = ["id,town,area,price"]
         for i in range(200):
             town = ["Aix", "Bonn", "Cork"][i % 3]
@@ -78,7 +78,7 @@ class Regression(CommandTest):
         shown = self.json("predict", "homes", "new.csv", "--json")
         for line, row in zip(written[1:], shown):
             self.assertAlmostEqual(float(line.rsplit(",", 1)[1]) / row["values"][0], 1, places=5)
-        # The file of weights alone says as much.
+        # The weight file alone gives the same result.
         alone = self.json("predict", "homes/model.safetensors", "new.csv", "--json")
         self.assertEqual([row["values"] for row in alone], [row["values"] for row in shown])
         info = self.ok("data", "info", "csv:homes.csv,drop=id,label=price,split=0.2", "--task", "regression").out
@@ -87,7 +87,7 @@ class Regression(CommandTest):
         self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="not a table")
         self.fails(2, "train", "--resume", "homes", "--target", "area", says="--target")
 
-    def test_folds_are_runs_of_their_own(self):
+    def test_folds_are_separate_runs(self):
         self.table("t.csv", rows=90)
         out = self.ok("train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--epochs", "5",
                       "--batch", "8", "--folds", "3", "--out", "runs3", "--quiet").out
@@ -118,7 +118,7 @@ class Regression(CommandTest):
         written = [line.split(";") for line in (self.folder / "new.predictions.csv").read_text().splitlines()]
         self.assertEqual(written[0], ["colour", "n", "prediction", "probability"])
         self.assertEqual([line[2] for line in written[1:]], ["yes", "no"])
-        # A file in which only one class stands is numbered as the model numbers them.
+        # A file with a single class uses the class numbers of the model.
         (self.folder / "yes.csv").write_text("n,colour,bought\n" + "\n".join(r for r in rows if r.endswith("yes")) + "\n")
         self.assertEqual(self.json("eval", "shop", "--data", "csv:yes.csv", "--json")["accuracy"], 1)
 

@@ -1,4 +1,4 @@
-"""Training, validation and test parts of data sources, as the command tells and uses them."""
+"""Training, validation and test parts of data sources, as the command reports and uses them."""
 import random
 import re
 import struct
@@ -9,7 +9,7 @@ from command import CommandTest, write_png
 
 class Splits(CommandTest):
     def turn(self):
-        """Rows whose class is their number modulo ten: each tenth row is of one class alone."""
+        """Rows whose class is their number modulo ten: every tenth row has the same class."""
         numbers = random.Random(1)
         rows = [",".join([f"{numbers.random() + 2 * (k == i % 10):.3f}" for k in range(10)] + [str(i % 10)]) for i in range(2000)]
         (self.folder / "turn.csv").write_text(",".join(f"x{k}" for k in range(10)) + ",label\n" + "\n".join(rows) + "\n")
@@ -37,7 +37,7 @@ class Splits(CommandTest):
         self.assertEqual(told["items"], 200)
         self.assertGreater(told["accuracy"], 0.95)
 
-    def test_lines_in_turn_are_in_every_part(self):
+    def test_lines_of_alternating_classes_are_in_every_part(self):
         (self.folder / "lines.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 60)
         self.ok("tokenizer", "train", "lines.txt", "--kind", "wordpiece", "--tokens", "60", "--out", "bert.json")
         told = self.json("data", "info", "lines:lines.txt", "--tokenizer", "bert.json", "--json")
@@ -128,7 +128,7 @@ class Splits(CommandTest):
         self.images("pets", 20)
         self.ok("train", "mlp:192-4-2", "--data", "folder:pets,size=8", "--epochs", "3", "--batch", "8", "--quiet",
                 "--set", "max_steps=2", "--set", "checkpoint_steps=1", "--out", "run")
-        for weights in "model.safetensors", "best.safetensors":  # as before the first best weights
+        for weights in "model.safetensors", "best.safetensors":  # the state before the first best weights
             (self.folder / "run" / weights).unlink()
         (self.folder / "pets" / "cat").rename(self.folder / "pets" / "feline")
         self.fails(2, "train", "--resume", "run", "--set", "max_steps=0",

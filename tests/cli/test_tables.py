@@ -1,4 +1,4 @@
-"""Tables as other programs write them: what training, eval and predict read of them is the same, and what is assumed is told."""
+"""Tables as other programs write them: training, eval and predict read them alike, and assumptions are reported."""
 import random
 import unittest
 
@@ -12,8 +12,8 @@ class Tables(CommandTest):
     def accuracy(self, *words):
         return self.json("eval", *words, "--json")["accuracy"]
 
-    def test_one_table_in_every_dress(self):
-        """Headers of words and of numbers, separators, marks and line ends: 40 rows of two numbers and two classes in all of them."""
+    def test_one_table_in_every_format(self):
+        """With any header, separator, byte order mark and line end: 40 rows of two numbers and two classes."""
         rows = [f"{k},{k * 3 % 7},{'xy'[k % 2]}" for k in range(40)]
         plain = "\n".join(["a,b,label", *rows, ""])
         numbered = "\n".join(["0,1,label", *rows, ""])
@@ -37,7 +37,7 @@ class Tables(CommandTest):
         says = "others.csv, line 2: column 'town': 20 fields hold words that training has not seen, such as 'berlin'"
         for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
             self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
-            self.fails(3, *words, "--strict", says=["has not seen", "refused, for 'strict' is on"])
+            self.fails(3, *words, "--strict", says=["has not seen", "refused because 'strict' is on"])
 
     def test_two_columns_of_one_name_stay_two(self):
         draw = random.Random(5)
@@ -77,7 +77,7 @@ class Tables(CommandTest):
         self.write("twos.csv", "a,label\n1,2\n1,2\n")
         self.assertEqual(self.accuracy("one", "--data", "csv:twos.csv"), 1)
 
-    def test_what_is_assumed_is_told_and_refused_by_strict(self):
+    def test_assumptions_are_reported_and_refused_by_strict(self):
         self.write("notes.csv", "# made by hand\n,b,label\n" + "".join(f"{k},{'' if k == 7 else k % 5},{k % 2}\n" for k in range(40)))
         told = self.ok("data", "info", "csv:notes.csv").out
         for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field of the test part is filled"):
@@ -86,12 +86,12 @@ class Tables(CommandTest):
         self.write("plain.csv", "a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
         self.ok("data", "info", "csv:plain.csv", "--strict")
 
-    def test_the_label_column_is_told(self):
+    def test_the_label_column_is_reported(self):
         self.write("middle.csv", "a,species,b\n" + "".join(f"{k},{'xy'[k % 2]},{k % 3}\n" for k in range(40)))
         told = self.ok("train", "mlp:2-8-2", "--data", "csv:middle.csv,label=species", "--epochs", "1", "--out", "middle").out
         self.assertIn("label: column 'species' (number 1, counted from 0)", told)
         self.assertIn("label: column 'b' (number 2", self.ok("data", "info", "csv:middle.csv").out)
-        # Without a header the numbers that are shown are those that options take.
+        # Without a header the printed column numbers are those that options accept.
         self.write("bare.csv", "".join(f"{'xy'[k % 2]},{k}.5,{k % 3}.5\n" for k in range(40)))
         told = self.ok("data", "info", "csv:bare.csv,label=0").out
         self.assertIn("label: column 0 (counted from 0)", told)
@@ -99,7 +99,7 @@ class Tables(CommandTest):
         self.ok("train", "mlp:2-8-2", "--data", "csv:bare.csv,label=0", "--epochs", "1", "--quiet", "--out", "bare")
         self.assertEqual(self.json("eval", "bare", "--data", "csv:bare.csv", "--json")["items"], 4)
 
-    def test_rows_without_a_label_are_left_out_but_of_predictions(self):
+    def test_only_predictions_include_rows_without_a_label(self):
         self.write("some.csv", "a,label\n" + "".join(f"{k % 2},{['', 'NA', 'x', 'y'][min(k, 2 + k % 2)]}\n" for k in range(80)))
         told = self.ok("train", "mlp:1-8-2", "--data", "csv:some.csv", "--epochs", "20", "--lr", "0.2", "--out", "some").out
         self.assertIn("2 rows have no label", " ".join(told.split()))

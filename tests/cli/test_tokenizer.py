@@ -1,4 +1,4 @@
-"""tenon tokenizer: learning a vocabulary and taking texts apart."""
+"""tenon tokenizer: learning a vocabulary and splitting texts."""
 import json
 import pathlib
 import unittest
@@ -22,7 +22,7 @@ class Tokenizers(CommandTest):
         self.ok("tokenizer", "train", corpus, corpus, "--kind", "wordpiece", "--tokens", "1000", "--out", "bert.json")
         self.assertEqual(first, (self.folder / "bert.json").read_bytes())
 
-    def test_others_files(self):
+    def test_tokenizer_files_of_other_libraries(self):
         line = "Straße, GROẞ naïve 漢字 it's"
         expected = json.loads((FIXTURES / "expected.json").read_text())
         (self.folder / "line.txt").write_text(expected["lines"][1])
@@ -59,11 +59,11 @@ class Tokenizers(CommandTest):
         self.fails(2, "train", f"bert:{small}", "--data", "text:text.txt", "--out", "none", says="--tokenizer")
 
     def told(self, *words):
-        """All that it says, lines joined that were broken for their length."""
+        """The output with wrapped lines joined."""
         result = self.ok(*words)
         return " ".join((result.out + result.err).split())
 
-    def test_cut_texts_and_unknown_words_are_said(self):
+    def test_cut_texts_and_unknown_words_are_reported(self):
         vocabulary = (FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n")
         long, odd = "water\tthe sea is wide and so is the land\n", "earth\tthe land 龘\n"
         (self.folder / "lines.txt").write_text((long + "earth\tthe land\n") * 19 + odd * 2, encoding="utf-8")
@@ -105,7 +105,7 @@ class Tokenizers(CommandTest):
         (self.folder / "alone.safetensors").write_bytes((self.folder / "elsewhere/spans/model.safetensors").read_bytes())
         self.fails(2, "eval", "alone.safetensors", says="--data")
 
-    def test_words_behind_words(self):
+    def test_likeliest_next_tokens(self):
         corpus, small = FIXTURES / "corpus.txt", "gpt2:layers=1,heads=1,width=8,context=8"
         self.ok("tokenizer", "train", str(corpus), "--tokens", "300", "--out", "small.json")
         self.ok("tokenizer", "train", str(corpus), "--tokens", "600", "--out", "large.json")
@@ -132,7 +132,7 @@ class Tokenizers(CommandTest):
         self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="257 characters and special tokens of the text: allow at least 257")
         (self.folder / "latin").write_bytes(b"caf\xe9\n")
         self.fails(3, "tokenizer", "train", "latin", says="UTF-8")
-        (self.folder / "ends").write_bytes(b"musique cr\xe9\xe9")  # this file was read for ever
+        (self.folder / "ends").write_bytes(b"musique cr\xe9\xe9")  # reading this file did not end
         self.fails(3, "tokenizer", "encode", str(FIXTURES / "gpt2.json"), "--file", "ends", says="ends: the text is not UTF-8 at byte 10")
 
 

@@ -1,4 +1,4 @@
-"""summary, inspect, bench, doctor and data: what they print, for people and for programs."""
+"""summary, inspect, bench, doctor and data: what they print, as text and as JSON."""
 import gzip
 import hashlib
 import http.server
@@ -31,7 +31,7 @@ class Looking(CommandTest):
             self.assertGreater(figures["train_bytes"], 4 * parameters)
 
     def test_plans_without_a_pass(self):
-        """Every pass that can be switched off, of networks with loops, attention and tied weights."""
+        """Every pass that can be switched off, for networks with loops, attention and tied weights."""
         known = self.fails(2, "inspect", "lenet5", "--without", "nope", says="can be switched off").err
         passes = re.search(r"switched off: ([a-z_, ]+)\)", known)[1].split(", ")
         self.assertIn("share", passes)
@@ -39,8 +39,8 @@ class Looking(CommandTest):
             for name in passes:
                 self.assertIn("planned in", self.ok("inspect", model, "--without", name, "--batch", "2").out)
 
-    def test_summary_is_there_at_once(self):
-        """However large the network: no weight is drawn, and none is kept in memory."""
+    def test_summary_is_immediate(self):
+        """For a network of any size: no weight is drawn or kept in memory."""
         def limited(*words):
             start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             figures = self.json("summary", *words, "--json")
@@ -61,7 +61,7 @@ class Looking(CommandTest):
             self.assertGreater(figures["multiply_adds_per_sample"], 0)
             self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
 
-    def test_models_stand_in_columns(self):
+    def test_models_are_aligned_in_columns(self):
         lines = self.ok("models").out.splitlines()
         place = lines[0].index("parameters") + len("parameters")
         for line in lines[1:]:
@@ -89,7 +89,7 @@ class Looking(CommandTest):
         self.assertIn("clip_grad_norm", self.ok("inspect", "lenet5", "--clip-norm", "1").out)
 
     def test_inspect_needs_no_memory_for_a_plan(self):
-        # Weights and what AdamW keeps of them are 18.7 GB.
+        # Weights and AdamW's state take 18.7 GB.
         self.assertIn("gpt2_xl train", self.ok("inspect", "gpt2_xl", timeout=60).out)
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 8 << 20, "KiB of the largest child so far")
 
@@ -163,7 +163,7 @@ class Looking(CommandTest):
         return min(processor, float(amount) * (0.001 if unit == "ms" else 1))
 
     def test_first_step_is_soon(self):
-        # The promise is 0.3 s, of which drawn digits need a fifth.
+        # The target is 0.3 s. Drawing the digits takes a fifth of it.
         self.assertLess(min(self.first_step("digits:6400,64") for _ in range(4)), 0.3)
 
     def test_first_step_of_a_packed_set_is_soon(self):
@@ -230,7 +230,7 @@ class Data(CommandTest):
         self.fails(2, "data", "fetch", "imagenet", says=["imagenet", "mnist", "cifar10", "cifar100"])
         self.fails(4, "data", "fetch", "mnist", "--from", "file:///nowhere", "--dir", "none", says="file:///nowhere/train-images")
         self.assertEqual(list((self.folder / "none").glob("*.gz")), [])
-        # Nobody listens there: each mirror fails at once, and the message names all of them in one line.
+        # No server listens there: each mirror fails at once, and the message names all of them in one line.
         result = self.fails(4, "data", "fetch", "mnist", "--dir", "none", https_proxy="http://127.0.0.1:9",
                             says=["could not be fetched: https://", "; https://", ": without a network connection, copy MNIST's files to none, "])
         self.assertNotIn("\\n", result.err)
@@ -272,7 +272,7 @@ class Data(CommandTest):
         for network in ("gpt2_medium", "gpt2_large", "gpt2_xl", "bert", "bert_large"):
             self.fails(3, "data", "fetch", "weights", network, "--from", other.as_uri(), "--dir", network, says="its checksum is")
 
-    def test_fetch_follows_redirects_to_https_alone(self):
+    def test_fetch_follows_redirects_to_https_only(self):
         target = self.folder / "target"
         target.mkdir()
         (target / "model.safetensors").write_bytes(b"other bytes")
@@ -297,11 +297,11 @@ class Data(CommandTest):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             for way in ("http", "file"):
                 self.fails(4, "data", "fetch", "weights", "resnet18", "--from", f"http://127.0.0.1:{server.server_port}/{way}", "--dir", "led",
-                           says="no https://, which is not followed")
+                           says="an address without https://, which is not followed")
                 self.assertEqual(list((self.folder / "led").iterdir()), [])
             server.shutdown()
 
-    def test_fetch_asks_before_it_takes_what_no_checksum_is_known_of(self):
+    def test_fetch_asks_before_it_accepts_a_file_without_a_known_checksum(self):
         words = ("data", "fetch", "weights", "inception_resnet_v2")
         self.fails(2, *words, "--from", "file:///nowhere", says=["no SHA-256 of", "--sha256 HEX", "--unverified"])
         self.fails(2, "data", "fetch", "weights", "gpt2", "--unverified", says="--unverified is for files whose SHA-256 is not known here")
@@ -315,7 +315,7 @@ class Data(CommandTest):
         self.fails(3, *words, "--sha256", "0" * 64, says="its checksum is")
         self.assertRegex(self.ok(*words, "--sha256", sum_).out, r"model\.safetensors .*, checked")
 
-    def test_fetch_says_where_no_checksum_is_known(self):
+    def test_fetch_reports_where_no_checksum_is_known(self):
         header = b'{"a.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
         whole = len(header).to_bytes(8, "little") + header + bytes(8)
         sum_ = hashlib.sha256(whole).hexdigest()
@@ -338,7 +338,7 @@ class Data(CommandTest):
             place = f"http://127.0.0.1:{server.server_port}"
             self.fails(3, *words, "--from", f"{place}/other", "--dir", "stated", says=[f"its SHA-256 is {sum_}", f"the server states {'0' * 64}"])
             self.assertEqual(list((self.folder / "stated").iterdir()), [])
-            # A sum that came over http:// is compared, and proves nothing.
+            # A checksum received over http:// is compared, but proves nothing.
             said = self.ok(*words, "--from", f"{place}/same", "--dir", "same").out
             out = self.ok(*words, "--from", f"{place}/silent").out
             server.shutdown()
@@ -350,19 +350,19 @@ class Data(CommandTest):
         self.assertIn("there already", self.ok(*words, "--from", "file:///nowhere").out)
         self.fails(4, *words, "--from", "ftp://127.0.0.1/x", "--dir", "by_ftp", says="ftp://127.0.0.1/x/model.safetensors")
 
-    def test_fetch_leaves_what_is_there(self):
+    def test_fetch_keeps_existing_files(self):
         there = self.folder / "data" / "cifar100"
         there.mkdir(parents=True)
         for name, size in (("train.bin", 153700000), ("test.bin", 30740000), ("fine_label_names.txt", 1)):
             with open(there / name, "wb") as file:
-                file.truncate(size)  # holes: no room is taken
+                file.truncate(size)  # a sparse file, which takes no space
         out = self.ok("data", "fetch", "cifar100", "--from", "file:///nowhere").out
         self.assertIn("holds CIFAR-100 already", out)
         self.assertIn("--data cifar100", out)
         (there / "test.bin").unlink()
         self.fails(4, "data", "fetch", "cifar100", "--from", "file:///nowhere", says="file:///nowhere/cifar-100-binary.tar.gz")
 
-    def test_fetch_goes_on_where_it_was(self):
+    def test_fetch_resumes(self):
         source = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"
         if not source.exists():
             print("skipped: no copy of MNIST to fetch from")

@@ -1,4 +1,4 @@
-"""What training says of its numbers: which part they were measured on; folds; runs that were killed and go on."""
+"""What training reports: the part that each figure was measured on; folds; runs that were killed and resumed."""
 import json
 import random
 import re
@@ -15,7 +15,7 @@ FOLD = re.compile(r"test accuracy +([\d.]+) % ± ([\d.]+) %  \((.*)\)")
 
 class Runs(CommandTest):
     def noise(self, name, rows=200):
-        """Numbers and labels that have nothing to do with each other."""
+        """Numbers and unrelated labels."""
         draws = random.Random(1)
         lines = ["a,b,c,d,e,f,g,h,y"]
         lines += [",".join(f"{draws.gauss(0, 1):.3f}" for _ in range(8)) + "," + "pn"[i % 2] for i in range(rows)]
@@ -27,7 +27,7 @@ class Runs(CommandTest):
 
 
 class Parts(Runs):
-    def test_each_number_says_its_part(self):
+    def test_each_figure_names_its_part(self):
         self.noise("t.csv")
         words = ["train", "mlp:8-16-2", "--data", "csv:t.csv", "--epochs", "4", "--batch", "16", "--out", "run"]
         out = self.ok(*words).out
@@ -45,7 +45,7 @@ class Parts(Runs):
         for line in self.lines("run", "epoch"):
             self.assertIn("validation_accuracy", line)
             self.assertNotIn("test_accuracy", line)
-        # The model that is kept gives the same figure when it is asked again.
+        # The stored model gives the same figure again.
         self.assertAlmostEqual(self.json("eval", "run", "--json")["accuracy"], tested[0]["test_accuracy"])
         again = self.ok("train", "--resume", "run").out
         self.assertIn("already finished", again)
@@ -64,13 +64,13 @@ class Parts(Runs):
         (self.folder / "moved" / "r.csv").write_text(rows[0] + "".join(reversed(rows[1:])))
         self.fails(2, "train", "--resume", "kept", "--epochs", "4", says="other training samples")
 
-    def test_the_training_file_is_no_test_part(self):
+    def test_the_training_file_is_not_a_test_part(self):
         self.noise("own.csv", 60)
         (self.folder / "link.csv").symlink_to(self.folder / "own.csv")
         for test in ("own.csv", "./own.csv", "link.csv"):
             self.fails(2, "train", "mlp:8-16-2", "--data", f"csv:own.csv,test={test}", says="is the training part")
 
-    def test_labels_that_may_be_missing_are_said(self):
+    def test_labels_that_may_be_missing_are_reported(self):
         (self.folder / "na.csv").write_text("a,y\n" + "".join(f"{i},{'NA' if i % 5 == 0 else 'pn'[i % 2]}\n" for i in range(40)))
         self.assertIn("8 rows have no label ('NA') and are left out", " ".join(self.ok("data", "info", "csv:na.csv").out.split()))
         self.fails(3, "data", "info", "csv:na.csv", "--strict", says="8 rows have no label ('NA')")
@@ -83,10 +83,10 @@ class Parts(Runs):
         self.assertRegex(out, r"test accuracy [\d.]+ % \(epoch 3, 20 samples, measured once\)")
         self.assertFalse((self.folder / "none" / "best.safetensors").exists())
 
-    def test_what_a_reader_of_data_notes_is_said_or_refused(self):
+    def test_notes_of_data_readers_are_reported_or_refused(self):
         self.noise("rare.csv")
         with open(self.folder / "rare.csv", "a", encoding="utf-8") as table:
-            table.write("1,1,1,1,1,1,1,1,rare\n")  # one part alone has this class
+            table.write("1,1,1,1,1,1,1,1,rare\n")  # only one part has this class
         words = ["train", "mlp:8-4-3", "--data", "csv:rare.csv", "--epochs", "1", "--out"]
         out = self.ok(*words, "noted").out
         self.assertRegex(out, r"\nnote: rare.csv: the validation part has no sample of 1 class")
@@ -111,7 +111,7 @@ class Parts(Runs):
         self.fails(2, *words, says=["the last batch of an epoch has one sample", "drop_last"])
         self.assertFalse((self.folder / "bn").exists(), "nothing was trained")
         self.ok(*words, "--set", "drop_last=true")
-        # It may change when a run goes on.
+        # It may change on a resume.
         words[words.index("--batch") + 1] = str(next(n for n in range(5, rows) if (rows - 2) % n == 0))
         words[words.index("--out") + 1] = "on"
         self.ok(*words)
@@ -119,7 +119,7 @@ class Parts(Runs):
         self.ok("train", "--resume", "on", "--epochs", "3", "--set", "drop_last=true")
         self.assertEqual(self.lines("on", "epoch")[-1]["step"], steps + steps // 2 - 1)
 
-    def test_a_damaged_model_is_written_anew(self):
+    def test_a_damaged_model_is_written_again(self):
         self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "2", "--out", "hurt")
         file = self.folder / "hurt" / "model.safetensors"
         whole = file.read_bytes()
@@ -135,7 +135,7 @@ class Folds(Runs):
         return ["train", "mlp:8-32-2", "--data", "csv:noise.csv,stratify", "--epochs", epochs, "--batch", "16", "--optimizer", "adam",
                 "--lr", "0.01", "--quiet", "--folds", "5", "--out", out, *more]
 
-    def test_of_random_labels_the_mean_is_chance(self):
+    def test_random_labels_give_chance_accuracy(self):
         self.noise("noise.csv")
         for name, more in (("best", []), ("last", ["--set", "keep_best=false"])):
             out = self.ok(*self.words(name, *more)).out
@@ -150,7 +150,7 @@ class Folds(Runs):
                 self.assertAlmostEqual(100 * figures["accuracy"], each[fold - 1], places=2)
                 self.assertEqual(len(self.lines(f"{name}/fold-{fold}", "test")), 1)
 
-    def test_killed_at_any_time_they_go_on(self):
+    def test_killed_at_any_time_they_resume(self):
         self.noise("noise.csv")
         whole = FOLD.search(self.ok(*self.words("whole")).out)[0]
         start = time.time()
@@ -165,9 +165,9 @@ class Folds(Runs):
             process.kill()
             process.communicate()
             if not (self.folder / "killed" / "fold-1").exists():
-                continue  # before it had begun a fold
+                continue  # before the first fold
             resumed += 1
-            # Once more while it goes on.
+            # Once more during the resume.
             process = self.start("train", "--resume", "killed", "--quiet")
             time.sleep(draws.uniform(0.05, 0.6) * seconds)
             process.kill()
@@ -184,7 +184,7 @@ class Folds(Runs):
                                  (self.folder / f"whole/fold-{fold}/model.safetensors").read_bytes()[-500:])
         self.assertGreater(resumed, 0)
 
-    def test_interrupted_they_say_how_to_go_on(self):
+    def test_interrupted_they_say_how_to_resume(self):
         self.noise("noise.csv", rows=2000)
         process = self.start(*self.words("stopped", epochs="200"))
         log = self.folder / "stopped" / "fold-1" / "log.csv"
@@ -204,7 +204,7 @@ class Folds(Runs):
 
 
 class Weights(Runs):
-    """A run that begins with other people's weights has them in its first checkpoint, and cannot be resumed before it is there."""
+    """A run that starts from given weights stores them in its first checkpoint and cannot be resumed before that."""
 
     WORDS = ["train", "mlp:8-64-2", "--data", "csv:t.csv", "--epochs", "2", "--batch", "16", "--quiet", "--weights", "start/model.safetensors"]
 
@@ -224,7 +224,7 @@ class Weights(Runs):
         for name, more in (("plain", []), ("disk", [*frozen, "--keep-frozen", "disk"]),
                            ("variants", [*frozen, "--augment", "crop=4,flip", "--frozen-variants", "3"]), ("lora", ["--lora", "rank=2"])):
             self.ok(*common, *more, "--out", name)
-            # Only what is written before settings.toml is there.
+            # Only the files that are written before settings.toml exist.
             for left in (("lock",), ("lock", "log.csv"), ("lock", "log.csv", "log.jsonl")):
                 shutil.rmtree(self.folder / "left", ignore_errors=True)
                 (self.folder / "left" / "checkpoints").mkdir(parents=True)
@@ -237,11 +237,11 @@ class Weights(Runs):
                 self.ok(*common, *more, "--out", "left")
                 self.assertEqual(self.weights("left"), self.weights(name), name)
                 self.assertEqual(list((self.folder / "left").rglob("*.tmp-*")), [])
-            # A run with a checkpoint needs what it began with no more.
+            # A run with a checkpoint no longer needs the initial weights.
             (self.folder / "base").rename(self.folder / "away")
             self.ok("train", "--resume", name, "--epochs", "3", "--quiet")
             (self.folder / "away").rename(self.folder / "base")
-            # One that has lost them is not begun anew.
+            # A run that has lost its checkpoints is not started again.
             shutil.rmtree(self.folder / name / "checkpoints")
             self.fails(4, "train", "--resume", name, says="has lost its checkpoints")
 
@@ -268,7 +268,7 @@ class Weights(Runs):
             self.assertEqual(self.weights("killed"), self.weights("whole"))
         self.assertGreater(before, 0, "never killed before the first checkpoint")
 
-    def test_a_moved_run_finds_what_it_names(self):
+    def test_a_moved_run_finds_its_files(self):
         place = self.folder / "place"
         place.mkdir()
         shutil.copytree(self.folder / "start", place / "start")
@@ -305,12 +305,12 @@ class Weights(Runs):
         weights.write_bytes(kept)
         self.assertIn("3 folds, each tested on", self.ok("train", "--resume", "same", "--quiet").out)
 
-    def test_folds_that_begin_with_weights_and_a_teacher_go_on(self):
+    def test_folds_with_initial_weights_and_a_teacher_resume(self):
         self.ok(*self.WORDS, "--teacher", "start", "--folds", "2", "--out", "taught")
         shutil.rmtree(self.folder / "taught" / "fold-2")
         self.assertIn("2 folds, each tested on", self.ok("train", "--resume", "taught", "--quiet").out)
 
-    def test_folds_that_were_killed_at_their_first_moment(self):
+    def test_folds_that_were_killed_at_their_start(self):
         words = [*self.WORDS, "--folds", "2", "--out"]
         for name, left in (("empty", ()), ("torn", ("folds.toml.tmp-12-0",))):
             (self.folder / name).mkdir()
@@ -322,7 +322,7 @@ class Weights(Runs):
 
 
 class Settings(Runs):
-    """What is in settings.toml is what the run was made with."""
+    """settings.toml has the settings of the run."""
 
     def test_edited_by_hand(self):
         self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "2", "--out", "run")
@@ -343,7 +343,7 @@ class Settings(Runs):
         self.assertEqual(len(self.lines("run", "epoch")), 3)
         self.assertNotIn("settings.toml says", self.ok("train", "--resume", "run", "--epochs", "4").out)
 
-    def test_runs_started_together_have_folders_of_their_own(self):
+    def test_runs_started_together_have_separate_folders(self):
         self.noise("few.csv", 60)
         words = ["train", "mlp:8-4-2", "--data", "csv:few.csv", "--epochs", "1", "--quiet"]
         processes = [self.start(*words, *more) for more in ([], [], [], ["--folds", "2"])]
@@ -352,7 +352,7 @@ class Settings(Runs):
         names = sorted(path.name for path in (self.folder / "runs").iterdir())
         self.assertEqual(names, ["mlp-8-4-2", "mlp-8-4-2-2", "mlp-8-4-2-3", "mlp-8-4-2-4"])
         self.assertEqual(len(list((self.folder / "runs").glob("*/model.safetensors"))), 3)
-        # What fails before it begins leaves no folder.
+        # A run that fails before its start leaves no folder.
         self.fails(3, "train", "mlp:9-4-2", "--data", "csv:few.csv", says="mlp:8-64-2")
         self.assertEqual(len(list((self.folder / "runs").iterdir())), 4)
 

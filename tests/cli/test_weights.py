@@ -1,4 +1,4 @@
-"""tenon weights, and --weights of eval and predict: files of other libraries from the command."""
+"""tenon weights, and --weights of eval and predict: weight files of other libraries."""
 import json
 import math
 import pathlib
@@ -27,7 +27,7 @@ def floats(*values):
 
 
 class NotFinite(CommandTest):
-    """Weights with NaN are said to be so: no score of theirs is right, and no learning rate is to blame."""
+    """A message names NaN in weights: their scores mean nothing, and the learning rate is not the cause."""
 
     def test_nan(self):
         write_safetensors(self.folder / "nan.safetensors", {
@@ -66,12 +66,12 @@ class Weights(CommandTest):
         self.assertAlmostEqual(told["tensors"][0]["std"], math.sqrt(26 / 9))
         quick = self.ok("weights", "show", "w.safetensors", "--quick").out
         self.assertNotIn("mean", quick)
-        # Another library's, with ties.
+        # A file of another library, with tied weights.
         text = self.ok("weights", "show", str(FIXTURES / "zip.pt")).out
         self.assertRegex(text, r"tied\.b +float32 +\[4, 3\] is tied\.a")
         self.assertRegex(self.ok("weights", "show", str(FIXTURES / "formats" / "types.gguf")).out, r"blk\.0\.q4_0\.weight +q4_0 +\[5, 64\]")
 
-    def test_convert_keeps_values_whatever_the_way(self):
+    def test_convert_keeps_values_in_every_direction(self):
         source = FIXTURES / "formats" / "deflated.npz"
         before = source
         for name in ("a.safetensors", "b.pt", "c.npz", "d.bin"):
@@ -103,7 +103,7 @@ class Weights(CommandTest):
 
     def test_refusals(self):
         (self.folder / "text").write_text("no weights at all")
-        self.fails(3, "weights", "show", "text", says=["first bytes", ".gguf"])
+        self.fails(3, "weights", "show", "text", says=["unknown format of weight file", ".gguf"])
         self.fails(4, "weights", "show", "gone.pt", says="gone.pt")
         self.fails(7, "weights", "show", str(FIXTURES / "foreign" / "whole.pt"), says="'__main__.Own'")
         write_safetensors(self.folder / "ok.safetensors", {"a": ("F32", [1], floats(1)), "b": ("BF16", [1], b"\0\0")})
@@ -117,20 +117,20 @@ class Weights(CommandTest):
         self.fails(2, "weights", "shwo", says="did you mean 'show'")
         self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["no tensor fits", "missing"])
 
-    def test_what_is_left_out_converted_or_lost_is_said(self):
+    def test_unused_converted_or_inexact_tensors_are_reported(self):
         objects, types = (str(FIXTURES / "foreign" / name) for name in ("objects.pt", "types.pt"))
         shown = self.ok("weights", "show", objects, "--quick")
         self.assertRegex(shown.out, r"args +not read +an object of 'argparse\.Namespace'")
         self.assertIn("not read: 'args', an object of 'argparse.Namespace', and", shown.err)
         told = self.json("weights", "show", objects, "--json")
         self.assertIn({"name": "args", "what": "an object of 'argparse.Namespace'"}, told["unread"])
-        self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused, for 'strict' is on"])
+        self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused because 'strict' is on"])
         done = self.ok("weights", "convert", types, "types.npz")
-        self.assertIn("2 of float8_e4m3fn read as float32, as 'float8_e4m3fn'", done.err)
+        self.assertIn("2 of float8_e4m3fn read as float32, for instance 'float8_e4m3fn'", done.err)
         self.assertIn("4 not read: 'uint64', a tensor of uint64 [6], and 3 more", done.err)
         self.fails(3, "weights", "convert", types, "no.npz", "--strict", says="float8")
         self.assertFalse((self.folder / "no.npz").exists())
-        # Values beyond the largest of fp16, and those too small for it.
+        # Values above the largest of fp16, and values too small for it.
         write_safetensors(self.folder / "big.safetensors", {"a": ("F32", [4], floats(1e6, -7e4, 1, 1e-9)), "b": ("F32", [1], floats(65504))}, {"k": "v"})
         done = self.ok("weights", "convert", "big.safetensors", "half.safetensors", "--dtype", "fp16")
         self.assertIn("a: 2 of its 4 values are too large for float16 and became infinite, the largest 1e+06", done.err)
@@ -143,7 +143,7 @@ class Weights(CommandTest):
         self.assertIn("1 entries of metadata are not written", self.ok("weights", "convert", "big.safetensors", "bare.pt").err)
 
     def test_a_folder_of_hugging_face(self):
-        """config.json decides the network; --heads 6 for a file of 4 was taken before."""
+        """config.json determines the network: --heads 6 is refused if the file says 4."""
         width, context, vocabulary = 24, 8, 256
         rng = iter(range(10**9))
 
@@ -178,7 +178,7 @@ class Weights(CommandTest):
             self.assertNotEqual(loss("gpt2"), plain, field)
             config[field] = before
         loss("gpt2")
-        # Renaming needs its sizes as well.
+        # Renaming needs the sizes as well.
         named = self.ok("weights", "convert", "hub", "renamed.safetensors", "--as", "gpt2")
         self.assertIn("the network is gpt2:layers=1,heads=4,width=24,context=8", " ".join(named.err.split()))
         self.assertIn("16 tensors from hub", named.out)
@@ -196,7 +196,7 @@ class Weights(CommandTest):
         config["scale_attn_by_inverse_layer_idx"] = True
         (folder / "config.json").write_text(json.dumps(config))
         self.fails(7, "eval", "gpt2", "--weights", "hub/model.safetensors", *words, says="'scale_attn_by_inverse_layer_idx' is true")
-        # The folder's tokenizer is used, as any other file in it.
+        # The folder's tokenizer is used like its other files.
         del config["scale_attn_by_inverse_layer_idx"]
         (folder / "config.json").write_text(json.dumps(config))
         letters = [chr(k) for k in range(33, 127)]

@@ -1,4 +1,4 @@
-// Numbers are converted on the host: no engine takes part in judging itself.
+// Values are converted on the host, so that no engine takes part in judging itself.
 #include "conformance/compare.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ using namespace tenon;
 namespace conformance {
 namespace {
 
-/// What torch.testing allows for a dtype: relative and absolute.
+/// torch.testing's tolerances for a dtype: relative and absolute.
 struct Tolerance {
   double relative, absolute, tiniest;
 };
@@ -83,7 +83,7 @@ std::string differs(std::size_t i, double got, double want) {
   return cat("element ", i, " is ", got, ", not ", want);
 }
 
-/// Infinite where the other is as large as the dtype goes, or nearly.
+/// True if one is infinite and the other is at or near the dtype's limit.
 bool at_the_end(double a, double b, double end) {
   return std::isinf(a) && std::fabs(b) >= 0.998 * end && std::signbit(a) == std::signbit(b);
 }
@@ -100,13 +100,13 @@ struct Each {
   }
 };
 
-/// Whether it lies no further from the truth than PyTorch's result.
+/// Whether `got` is no further from the float64 result than PyTorch's.
 bool no_worse(double got, double out, double truth) {
   return std::isfinite(got) && std::isfinite(truth) &&
          std::fabs(got - truth) <= std::fabs(out - truth);
 }
 
-/// Each number by itself against either of the two.
+/// Compares each element with PyTorch's result and with the float64 result.
 std::string each(const Tensor& got, const Tensor& out, const Tensor& truth, What what) {
   Each rule{tolerance(got.dtype()), factor_of(what), largest(got.dtype()), what == What::Value};
   if (what == What::Value) rule.t.absolute = rule.t.tiniest;
@@ -143,7 +143,7 @@ std::string by_norm(const std::vector<double>& got, const std::vector<double>& w
              differs(worst, got[worst], want[worst]));
 }
 
-/// By norm, over what is finite; infinite where other elements are than in the truth.
+/// Distance by norm over finite elements; infinite if other elements are finite than in the truth.
 double distance(const Tensor& x, const Tensor& truth) {
   const std::vector<double> a = reals(x), b = reals(truth);
   double sum = 0;
@@ -154,7 +154,7 @@ double distance(const Tensor& x, const Tensor& truth) {
   return sum;
 }
 
-/// Whether `got` lies no further from the truth than PyTorch's result.
+/// Whether `got` is no further from the float64 result than PyTorch's, by norm.
 bool nearer(const Tensor& got, const Tensor& out, const Tensor& truth) {
   const double mine = distance(got, truth);
   return std::isfinite(mine) && mine <= distance(out, truth);

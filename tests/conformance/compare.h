@@ -1,5 +1,5 @@
-// Comparing results with PyTorch's: by relative norm with torch.testing's tolerances, element by
-// element for extremes.
+// Compares results with PyTorch's: by relative norm with torch.testing's tolerances; element by
+// element for extreme values.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace conformance {
 enum class What { Value, Gradient, Second };
 const char* name(What what);
 
-/// "" when `got` agrees with one of the two or is no further from the truth than PyTorch is, else
-/// what differs. `out` is PyTorch's result in the
-/// dtype (undefined: none; Second has none), `truth` the one in float64 (undefined: none).
-/// Elementwise: each number by itself, zeros by their sign too; else by relative norm, with NaN and
-/// infinities at the same places.
+/// Returns "" if `got` agrees with one of the two results or is no further from `truth` than
+/// PyTorch; otherwise the difference. `out`: PyTorch's result in the dtype (undefined: none; Second
+/// has none). `truth`: the float64 result (undefined: none). Elementwise compares each element,
+/// including signs of zeros; otherwise the relative norm, with NaN and infinities at the same
+/// positions.
 std::string compare(const tenon::Tensor& got, const tenon::Tensor& out, const tenon::Tensor& truth,
                     What what, bool elementwise);
 

@@ -1,6 +1,6 @@
 // The list of known differences from PyTorch (differences.json), each with its reason.
 //
-// A difference that is listed and does not show is as wrong as one that shows and is not listed.
+// A listed difference that does not appear is an error, and so is an unlisted one that appears.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace conformance {
 
-/// Fields that are empty match everything.
+/// Empty fields match everything.
 struct Difference {
   std::string what, where, device, reason;  // `where`: a part of the sample's id
-  std::string shows;                        // a part of what is printed, as of an error's text
+  std::string shows;                        // a part of the printed difference or error
   std::vector<std::string> ops, dtypes;
-  bool whole = false;       // shows in the whole only, not in the committed part
-  int met = 0, failed = 0;  // results that it speaks of, and those that differed
+  bool whole = false;       // appears only in the full set, not in the committed part
+  int met = 0, failed = 0;  // matching results, and those that differed
 };
 
 class Differences {
  public:
   explicit Differences(const std::string& path);
-  /// Notes a result; `problem` is "" for one that agrees. True when its difference is listed.
+  /// Records a result; `problem` is "" if it agrees. Returns true if its difference is listed.
   bool note(const std::string& op, const std::string& id, const std::string& dtype,
             const std::string& device, What what, const std::string& problem);
-  /// Listed ones that were met and never differed, as text; unless `whole`, without those that show
-  /// in the whole only.
+  /// Listed differences that never appeared, as text; unless `whole`, without those of the full
+  /// set.
   std::vector<std::string> stale(bool whole) const;
 
  private:

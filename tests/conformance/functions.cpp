@@ -1,4 +1,4 @@
-// Samples' ops by name: what adapters.py says, in Tenon's words.
+// Calls the ops of samples by name: adapters.py's names with Tenon's functions.
 #include <array>
 #include <functional>
 #include <limits>
@@ -188,7 +188,7 @@ void add_shapes(Functions& f) {
   };
 }
 
-/// What stands in the brackets of x[…]; its tensors are operands.
+/// The indices of x[…]; index tensors are operands.
 std::vector<Index> indices(const In& in, const json& parts) {
   const auto end = [](const json& place) {
     return place.is_null() ? std::optional<std::int64_t>() : place.get<std::int64_t>();
@@ -428,7 +428,7 @@ void set(std::array<std::int64_t, 3>& sizes, const json& a, const char* key) {
   sizes = numbers<3>(a, key);
 }
 
-/// Strides, paddings, dilations and groups, as each convolution has them.
+/// The stride, padding, dilation and groups of a convolution.
 template <class Options>
 void set_window(Options& o, const json& a) {
   set(o.stride, a, "stride");

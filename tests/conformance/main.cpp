@@ -2,10 +2,10 @@
 //                   [--form F] [--failures N] [--differences FILE]
 //
 // Runs every sample of the folder (default: $TENON_CONFORMANCE, else tests/conformance) through its
-// op: on data, as views, as values that a pending op makes, and compiled; outputs, gradients and
-// second derivatives; on the fast and the reference engine, and on a GPU when there is one. Prints
-// op by dtype what agreed, and each failure. Ends with 1 when a difference from PyTorch is not
-// listed in differences.json or a listed one does not show.
+// op: on data, on views, on results of pending ops, and compiled; outputs, gradients and second
+// derivatives; on the fast and the reference engine, and on a GPU if there is one. Prints the
+// agreement by op and dtype, and each failure. Exits with 1 if a difference from PyTorch is not
+// listed in differences.json, or if a listed one does not appear.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,8 +30,9 @@ namespace {
 struct Options {
   std::string folder, op, dtype, id, engine, device, form;
   std::string differences = "tests/conformance/differences.json";
-  int failures = 10;  // printed for an op
-  /// Whether every listed difference must show: everything runs, of more than the committed part.
+  int failures = 10;  // failures printed per op
+  /// Whether every listed difference must appear: all samples run, and more than the committed
+  /// part.
   bool whole() const {
     return (op + dtype + id + engine + device + form).empty() && folder != "tests/conformance";
   }
@@ -42,12 +43,12 @@ struct Mode {
   std::string label() const { return (device == "cpu" ? engine : device) + "/" + form; }
 };
 
-/// The same values with junk between them and the axes in reverse in memory.
+/// The same values with other values between them and the axes reversed in memory.
 Tensor as_view(const Tensor& x, Device where) {
   const auto item = item_size(x.dtype());
   const auto* from = static_cast<const std::byte*>(x.data());
   const int rank = x.rank();
-  Shape stored;  // the axes backwards, the last twice as long and one longer
+  Shape stored;  // reversed axes, the last one twice as long plus one
   Ints back;
   for (int a = rank - 1; a >= 0; --a) stored.push_back(x.shape()[a]), back.push_back(a);
   if (rank == 0) stored.push_back(1);
@@ -69,7 +70,7 @@ Tensor as_view(const Tensor& x, Device where) {
   return permute(slice(whole, rank - 1, 1, stored[stored.rank() - 1], 2), back);
 }
 
-/// The same values as the result of an op that is still to be computed.
+/// The same values as the result of a pending op.
 Tensor as_computed(const Tensor& x) {
   const std::vector<std::byte> zero(static_cast<std::size_t>(x.numel()) * item_size(x.dtype()));
   if (x.dtype() == DType::Bool)
@@ -96,7 +97,7 @@ Tensor weighted(const std::vector<Tensor>& values, const std::vector<Tensor>& we
   return total;
 }
 
-/// What a sample gives: outputs, gradients, second derivatives, one after another.
+/// The results of a sample: outputs, gradients, second derivatives.
 std::vector<Tensor> results(const Sample& sample, const std::vector<Operand>& operands,
                             const std::vector<Tensor>& g, const std::vector<Tensor>& h) {
   std::vector<Tensor> all = call(sample, operands);
@@ -166,7 +167,7 @@ class Report {
     for (const Skipped& s : skipped) skipped_[s.reason] += s.count;
   }
 
-  /// Prints the table; the number of what is wrong.
+  /// Prints the table and returns the number of errors.
   int finish() const {
     std::printf("\n%-34s %-9s modes: passed (known differences) FAILED\n", "op", "dtype");
     Count all;

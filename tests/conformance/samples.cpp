@@ -1,4 +1,4 @@
-// Reading samples: JSON says where in the flat tensors of a .safetensors file each tensor stands.
+// Reads samples: JSON names the position of each tensor in the flat tensors of a .safetensors file.
 #include "conformance/samples.h"
 
 #include <cstdlib>

@@ -1,8 +1,8 @@
-// What make_samples.py wrote: samples as PyTorch computes them, and the ops of Tenon that they
+// The files of make_samples.py: samples with PyTorch's results, and the ops of Tenon that they
 // name.
 //
-// Tensors are made anew at each request, from flat ones that stand in memory once: a sample holds
-// places only. Nothing here compares (compare.h) or decides what runs (main.cpp).
+// Flat tensors are in memory once; a sample stores positions, and creates its tensors at each
+// request. Comparing is in compare.h; main.cpp decides what runs.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace conformance {
 
-/// What an op is called with: a tensor, or a plain number beside one.
+/// An argument of an op: a tensor, or a plain number.
 using Operand = std::variant<tenon::Tensor, tenon::Scalar>;
 
 /// One call of an op. Keys are explained in make_samples.py.
@@ -27,10 +27,10 @@ class Sample {
   const std::string& op() const { return op_; }
   const std::string& id() const { return id_; }
   const std::string& dtype() const { return dtype_; }
-  /// The tensors under a key ("out", "d64", …); none where the sample lacks it.
+  /// The tensors under a key ("out", "d64", …); empty if the sample lacks the key.
   std::vector<tenon::Tensor> tensors(const char* key) const;
   std::vector<Operand> operands() const;
-  /// Numbers of the operands that have gradients.
+  /// Indices of the operands that have gradients.
   std::vector<int> wrt() const;
   const nlohmann::json& args() const { return args_; }
 
@@ -41,7 +41,7 @@ class Sample {
   std::string op_, id_, dtype_;
 };
 
-/// What the script could not say in Tenon's words, with the reason.
+/// A sample that the script could not translate, with the reason.
 struct Skipped {
   std::string op, dtype, reason;
   int count = 0;
@@ -57,7 +57,7 @@ SampleFile load_samples(const std::string& stem);
 /// A number of the arguments: {"i": whole} or {"f": hexadecimal}.
 tenon::Scalar number(const nlohmann::json& json);
 
-/// Calls the op that the sample names. Throws std::out_of_range for one that is not known here.
+/// Calls the op that the sample names. Throws std::out_of_range for an unknown op.
 std::vector<tenon::Tensor> call(const Sample& sample, const std::vector<Operand>& operands);
 
 }  // namespace conformance

@@ -1,4 +1,4 @@
-// A program outside the tree: it sees only what is installed.
+// A program outside the source tree: it sees only the installed files.
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/shape.h>
@@ -11,7 +11,7 @@ int main() {
               shape.str().c_str());
   try {
     tenon::dtype_from_name("flaot32");
-  } catch (const tenon::ValueError& error) {  // typed errors cross the library's border
+  } catch (const tenon::ValueError& error) {  // typed errors cross the library boundary
     std::printf("%s\n", error.what());
     return shape == tenon::Shape{2, 3} ? 0 : 1;
   }

@@ -48,7 +48,8 @@ struct Threads {
 struct Memory {
   void* data;
   explicit Memory(std::size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64)) {
-    std::memset(data, 0xff, (bytes + 127) / 64 * 64);  // NaN: reading what was not written shows
+    std::memset(data, 0xff,
+                (bytes + 127) / 64 * 64);  // NaN, so that reads of unwritten memory show
   }
   ~Memory() { std::free(data); }
   Memory(const Memory&) = delete;

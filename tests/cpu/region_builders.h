@@ -51,7 +51,7 @@ inline ContractionCase matrix_product(std::int64_t m, std::int64_t n, std::int64
   return {{m, k}, {k, n}, {m, n}, dtype, dtype, DType::Float32, compute};
 }
 
-/// For a device's result against the reference engine's, which does not round float32 operands.
+/// The tolerance of a device's result. The reference engine does not round float32 operands.
 inline double tolerance_of(const ContractionCase& k) {
   constexpr DType kFull = DType::Float32, kHalf = DType::Float16;
   if (k.result == DType::Float64) return 1e-13;

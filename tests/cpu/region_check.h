@@ -19,7 +19,7 @@
 
 namespace tenon::test {
 
-/// The precision of a product whose float32 operands are multiplied as `compute`, or as TF32.
+/// The precision of a product that multiplies float32 operands in `compute`, or in TF32.
 inline Precision precision_of(DType compute, bool tf32 = false) {
   if (tf32) return Precision::Tf32;
   return compute == DType::BFloat16  ? Precision::Bf16
@@ -168,7 +168,7 @@ class RegionCheck {
     return view;
   }
 
-  /// Runs the region by both engines in every configuration and compares.
+  /// Runs the region on both engines in every configuration and compares the outputs.
   void check(const Engine& engine, double tolerance = 1e-5) {
     std::string why;
     const bool claimed = engine.claims(region, values, &why);
@@ -242,7 +242,7 @@ class RegionCheck {
     });
   }
 
-  /// Uniform in (0, 1): number `which` of two at position i of a leaf.
+  /// Uniform in (0, 1). A leaf has two numbers at each position i; `which` selects one.
   static double uniform(ValueId id, std::int64_t i, int which) {
     const Philox4 words = philox(77, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(id));
     return static_cast<double>(uniform01(words.v[which]));
@@ -250,8 +250,8 @@ class RegionCheck {
   static double normal(ValueId id, std::int64_t i) {
     return std::sqrt(-2 * std::log(1 - uniform(id, i, 0))) * std::cos(6.28 * uniform(id, i, 1));
   }
-  /// The first `count` normal numbers or more. Every region uses the same ones, and computing them
-  /// takes longer than most engines need, so they are kept.
+  /// At least `count` normal numbers. They are cached: every region uses the same ones, and
+  /// computing them takes longer than most engines need.
   static const std::vector<double>& first_normals(ValueId id, std::int64_t count) {
     static std::map<ValueId, std::vector<double>> all;
     std::vector<double>& numbers = all[id];

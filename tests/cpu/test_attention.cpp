@@ -36,7 +36,7 @@ TEST_CASE("attention: 16-bit types") {
     }
 }
 
-TEST_CASE("attention: products in bfloat16 of float32 operands") {
+TEST_CASE("attention: float32 operands multiplied in bfloat16") {
   const PrecisionScope precision(Precision::Bf16);
   for (const Sizes& s : kSizes) check(s, Masked::Causal, DType::Float32, 2e-2);
 }
@@ -121,7 +121,7 @@ TEST_CASE("attention: the same bits for any number of threads") {
   }
 }
 
-TEST_CASE("attention: large scores, queries that see nothing, numbers that are none") {
+TEST_CASE("attention: large scores, fully masked queries, NaN") {
   const Operands o = operands({1, 1, 1, 70, 200, 8, 8}, Masked::No);
   const Tensor large = scaled_dot_product_attention(o.q * 1e4, o.k, o.v);
   CHECK(distance(large, scaled_dot_product_attention(cast(o.q, DType::Float64) * 1e4,
@@ -145,7 +145,7 @@ TEST_CASE("attention: large scores, queries that see nothing, numbers that are n
 
 TEST_CASE("attention: no scores in memory") {
   Context context = current_context();
-  context.threads = 2;  // each has tiles of its own
+  context.threads = 2;  // each thread has its own tiles
   const ContextScope scope(context);
   const Operands o = operands({1, 1, 1, 4096, 4096, 16, 16}, Masked::Causal);
   const CompiledFunction f = compile([](const Tensors& x) {
@@ -156,5 +156,5 @@ TEST_CASE("attention: no scores in memory") {
     all.push_back(y);
     return all;
   });
-  CHECK(f.plan({o.q, o.k, o.v}).peak_bytes() < 16 << 20);  // scores alone were 64 MiB
+  CHECK(f.plan({o.q, o.k, o.v}).peak_bytes() < 16 << 20);  // the scores alone would take 64 MiB
 }

@@ -63,8 +63,8 @@ TEST_CASE("contraction: batches: even, broadcast, uneven") {
       Case c{{3, 4, 9, 20}, {3, 4, 20, 31}, {3, 4, 9, 31}, dtype, dtype, dtype, dtype};
       View a = natural(c.a), b = natural(c.b);
       if (mode == 1)
-        b.stride[0] = b.stride[1] = 0;  // one matrix for all: the batches fold into the rows
-      if (mode == 2) b.stride[0] = 0;   // its own for each of the second axis
+        b.stride[0] = b.stride[1] = 0;  // one matrix for all batches: they fold into the rows
+      if (mode == 2) b.stride[0] = 0;   // one matrix for each index of the second axis
       if (mode == 3) {                  // stored [4, 9, 3, 20]
         a.stride[0] = 20, a.stride[1] = 9 * 60, a.stride[2] = 60;
       }

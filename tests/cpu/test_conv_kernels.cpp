@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "cpu/kernels/conv2d.h"
-#include "cpu/kernels/conv_bodies.h"
+#include "cpu/kernels/conv/conv2d.h"
+#include "cpu/kernels/conv/conv_bodies.h"
 #include "kernel_check.h"
 
 using namespace tenon;
@@ -70,7 +70,7 @@ std::vector<ConvShape> shapes() {
       make(2, 34, 9, 14, 6, 2, 3, 1, 1, 1, 0, 2, 1, 1),
       make(1, 72, 30, 7, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2),
       make(2, 40, 4, 3, 5, 3, 3, 1, 1, 0, 0, 1, 1, 1),
-      // Strides with enough channels for the rows of a window, and rows longer than one stretch.
+      // Strides with enough channels for a window's rows, and rows longer than one stretch.
       make(3, 16, 14, 14, 20, 3, 3, 2, 2, 1, 1, 1, 1, 1),
       make(2, 11, 20, 21, 20, 3, 2, 3, 2, 0, 1, 2, 3, 1),
       make(2, 22, 9, 9, 40, 3, 3, 2, 2, 1, 1, 1, 1, 2),
@@ -177,22 +177,22 @@ struct Wanted {
   }
 };
 
-// Counts how often each element was passed, doubles it, and checks that worker numbers are in
-// range.
+// Counts how often the epilogue sees each element, doubles the element, and checks that worker
+// numbers are in range.
 struct Counter {
   std::int64_t rows, cols;
   std::vector<std::atomic<int>> seen;
   std::atomic<bool> in_range{true};
   Counter(std::int64_t batch, std::int64_t r, std::int64_t c)
       : rows(r), cols(c), seen(static_cast<std::size_t>(batch * r * c)) {}
-  static void call(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     Counter& self = *static_cast<Counter*>(ctx);
-    if (worker < 0 || worker >= num_threads()) self.in_range = false;
+    const auto [batch, row0, row1, col0, col1] = block.place;
+    if (block.worker < 0 || block.worker >= num_threads()) self.in_range = false;
     for (std::int64_t i = row0; i < row1; ++i) {
       for (std::int64_t j = col0; j < col1; ++j) {
         self.seen[static_cast<std::size_t>((batch * self.rows + i) * self.cols + j)]++;
-        block[(i - row0) * ld + j - col0] *= 2;
+        block.data[(i - row0) * block.ld + j - col0] *= 2;
       }
     }
   }
@@ -324,7 +324,7 @@ TEST_CASE("conv2d: all passes on block tiles agree with float64, without matrix 
 }
 #endif
 
-TEST_CASE("conv2d: a sum over very many channels is as exact as one over some thousands") {
+TEST_CASE("conv2d: a sum over 100,000 channels is as accurate as one over thousands") {
   // Equal values, so that every addition rounds the same way: channels in lanes, pixels in lanes in
   // both their ways, and spread tiles in the last input gradient.
   for (const ConvShape& s : {make(1, 100'000, 1, 2, 3, 1, 1, 1, 1, 0, 0, 1, 1, 1),
@@ -404,25 +404,26 @@ TEST_CASE("conv2d: epilogues see every element once and may change it") {
   }
 }
 
-// Copies an epilogue's rectangles to their places in a result [images, channels, pixels].
+// Copies an epilogue's rectangles into a result [images, channels, pixels].
 struct Keeper {
   std::vector<float> values;
   std::int64_t channels, pixels;
   Keeper(std::int64_t images, std::int64_t k, std::int64_t p)
       : values(static_cast<std::size_t>(images * k * p), kNan), channels(k), pixels(p) {}
-  static void call(void* ctx, int, std::int64_t image, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     Keeper& self = *static_cast<Keeper*>(ctx);
+    const auto [image, row0, row1, col0, col1] = block.place;
     for (std::int64_t row = row0; row < row1; ++row) {
       const std::int64_t to = (image * self.channels + row) * self.pixels + col0;
-      std::copy_n(block + (row - row0) * ld, col1 - col0, self.values.data() + to);
+      std::copy_n(block.data + (row - row0) * block.ld, col1 - col0, self.values.data() + to);
     }
   }
 };
 
-TEST_CASE("conv2d: results that exist for the epilogue alone have the same bits") {
+TEST_CASE("conv2d: results that only the epilogue reads have the same bits") {
   std::vector<ConvShape> all = shapes();
-  all.push_back(make(2, 3, 60, 60, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1));  // more than scratch holds
+  all.push_back(
+      make(2, 3, 60, 60, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1));  // larger than the scratch memory
   all.push_back(make(1, 70, 60, 60, 8, 3, 3, 2, 2, 1, 1, 1, 1, 1));
   all.push_back(make(1, 6, 64, 64, 80, 1, 1, 1, 1, 0, 0, 1, 1, 2));
   for (const ConvShape& s : all) {
@@ -469,7 +470,7 @@ TEST_CASE("conv2d: the same bits for every number of threads") {
   }
 }
 
-TEST_CASE("conv2d: no images leave a weight gradient of zeros") {
+TEST_CASE("conv2d: without images the weight gradient is zero") {
   ConvShape s = make(1, 2, 5, 5, 3, 3, 3, 1, 1, 0, 0, 1, 1, 1);
   s.n = 0;
   std::vector<float> dw(54, kNan);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 #include "region_builders.h"
 
 using namespace tenon;
@@ -91,14 +91,14 @@ class Builder {
   RegionCheck& t_;
   const std::string form_;
   const DType rounded_;
-  const bool in_place_;  // several stores, to the first of what is loaded
+  const bool in_place_;  // several stores, which overwrite the first loaded value
   std::vector<ValueId> loaded_;
   std::size_t at_ = 0, stored_ = 0;
   std::vector<int> ended_;  // values, in order of their ends
 };
 
-/// A map, or a 1 x 1 convolution with the map as its epilogue. `beside`: a second store, which no
-/// form has.
+/// A map, or a 1 x 1 convolution with the map as its epilogue. `beside` adds a store that no form
+/// has.
 RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside,
                       std::int64_t channels = 6, DType rounded = B) {
   constexpr std::int64_t kImages = 3;
@@ -132,7 +132,7 @@ bool is_fused(const RegionCheck& t) {
 
 }  // namespace
 
-TEST_CASE("fused loops: found, right, and of the bits of single operations") {
+TEST_CASE("fused loops: found, correct, with the bits of single operations") {
   const cpu::FusedLoops loops = cpu::fused_loops();
   struct Size {
     std::int64_t channels, edge;
@@ -155,7 +155,7 @@ TEST_CASE("fused loops: found, right, and of the bits of single operations") {
   }
 }
 
-TEST_CASE("fused loops: casts to types other than bfloat16 have none") {
+TEST_CASE("fused loops: none for casts to types other than bfloat16") {
   const cpu::FusedLoops loops = cpu::fused_loops();
   for (int k = 0; k < loops.count; ++k) {
     const std::string form = loops.first[k].form;

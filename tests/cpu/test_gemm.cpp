@@ -26,8 +26,8 @@ std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// A matrix in memory with any strides and type; `exact` keeps the values that the kernel reads,
-// after its own rounding.
+// A matrix in memory with any strides and type. `exact` has the values after the rounding to the
+// type, which the kernel reads.
 struct Matrix {
   Operand operand;
   std::vector<float> f32;
@@ -110,16 +110,17 @@ struct Collector {
         values(static_cast<std::size_t>(s.batch * s.m * s.n),
                std::numeric_limits<float>::quiet_NaN()),
         seen(static_cast<std::size_t>(s.batch * s.m * s.n)) {}
-  static void call(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     Collector& self = *static_cast<Collector*>(ctx);
-    if (worker < 0 || worker >= num_threads()) return;
+    const auto [batch, row0, row1, col0, col1] = block.place;
+    if (block.worker < 0 || block.worker >= num_threads()) return;
     for (std::int64_t i = row0; i < row1; ++i) {
       for (std::int64_t j = col0; j < col1; ++j) {
         const auto at = static_cast<std::size_t>((batch * self.shape.m + i) * self.shape.n + j);
-        self.values[at] = block[(i - row0) * ld + j - col0];
+        float& element = block.data[(i - row0) * block.ld + j - col0];
+        self.values[at] = element;
         self.seen[at]++;
-        block[(i - row0) * ld + j - col0] = 2 * self.values[at];
+        element = 2 * self.values[at];
       }
     }
   }
@@ -134,7 +135,14 @@ std::vector<float> run(const GemmShape& s, const Operand& a, const Operand& b, M
   Memory workspace(gemm_workspace(s, math, num_threads(), false));
   std::vector<float> c(static_cast<std::size_t>(s.batch * s.m * ldc),
                        std::numeric_limits<float>::quiet_NaN());
-  gemm(s, a, b, c.data(), ldc, s.m * ldc, math, {}, workspace.data);
+  gemm({.shape = s,
+        .a = a,
+        .b = b,
+        .c = c.data(),
+        .ldc = ldc,
+        .c_batch_stride = s.m * ldc,
+        .math = math,
+        .workspace = workspace.data});
   return c;
 }
 
@@ -190,7 +198,8 @@ TEST_CASE("gemm: odd sizes, strides and instruction sets agree with float64") {
   }
 }
 
-TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who read it") {
+TEST_CASE(
+    "gemm: few rows and a matrix larger than the caches, packed by the threads that read it") {
   const GemmShape shapes[] = {{1, 5, 2051, 517}, {1, 37, 509, 2101}, {1, 131, 1030, 1020}};
   for (const Level level : levels()) {
     const Limit limit(level);
@@ -215,7 +224,7 @@ TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who
 
 TEST_CASE("gemm: 16-bit operands are cast to float32 exactly") {
   check_short_operands({1, 37, 45, 51});
-  check_short_operands({1, 70, 45, 96});  // pairs of A's whole blocks are read where they stand
+  check_short_operands({1, 70, 45, 96});  // whole blocks of A are read in place
 }
 
 TEST_CASE("gemm: broadcast operands and batch offsets") {
@@ -235,7 +244,7 @@ TEST_CASE("gemm: broadcast operands and batch offsets") {
     CHECK(relative_error(c.data() + batch * s.m * s.n, s.n, one, want) < kTolerance);
   }
   Operand row = b.operand;
-  row.row_stride = 0;  // every row of B is its first
+  row.row_stride = 0;  // all rows of B are its first row
   const GemmShape one{1, s.m, s.n, s.k};
   a.operand.batch_offsets = nullptr;
   const std::vector<float> d = run(one, a.operand, row, Math::F32, s.n);
@@ -257,8 +266,15 @@ TEST_CASE("gemm: the epilogue sees every element once, final, with and without a
         Collector collector(s);
         Memory workspace(gemm_workspace(s, math, num_threads(), null));
         std::vector<float> c(want.size(), std::numeric_limits<float>::quiet_NaN());
-        gemm(s, a.operand, b.operand, null ? nullptr : c.data(), s.n, s.m * s.n, math,
-             {Collector::call, &collector}, workspace.data);
+        gemm({.shape = s,
+              .a = a.operand,
+              .b = b.operand,
+              .c = null ? nullptr : c.data(),
+              .ldc = s.n,
+              .c_batch_stride = s.m * s.n,
+              .math = math,
+              .epilogue = {Collector::call, &collector},
+              .workspace = workspace.data});
         CAPTURE(s.m);
         CAPTURE(s.k);
         CAPTURE(null);
@@ -315,8 +331,11 @@ TEST_CASE("gemm: a few long dots are shared among threads, with the same bits an
         REQUIRE(first == c);
         Collector seen(s);
         Memory workspace(gemm_workspace(s, Math::F32, count, true));
-        gemm(s, a.operand, b.operand, nullptr, 0, 0, Math::F32, {Collector::call, &seen},
-             workspace.data);
+        gemm({.shape = s,
+              .a = a.operand,
+              .b = b.operand,
+              .epilogue = {Collector::call, &seen},
+              .workspace = workspace.data});
         CHECK(seen.each_once());
         REQUIRE(seen.values == c);
       }
@@ -328,10 +347,14 @@ TEST_CASE("gemm: a few long dots are shared among threads, with the same bits an
 TEST_CASE("gemm: empty results touch nothing, an empty sum is zero") {
   float c[4] = {7, 7, 7, 7};
   const Operand none{c, DType::Float32, 1, 1, 0, nullptr};
-  gemm({1, 0, 4, 3}, none, none, c, 4, 4, Math::F32, {}, nullptr);
-  gemm({0, 1, 4, 3}, none, none, c, 4, 4, Math::F32, {}, nullptr);
+  Gemm product{.a = none, .b = none, .c = c, .ldc = 4, .c_batch_stride = 4};
+  for (const GemmShape& empty : {GemmShape{1, 0, 4, 3}, {0, 1, 4, 3}}) {
+    product.shape = empty;
+    gemm(product);
+  }
   CHECK(c[0] == 7);
-  gemm({1, 1, 4, 0}, none, none, c, 4, 4, Math::F32, {}, nullptr);
+  product.shape = {1, 1, 4, 0};
+  gemm(product);
   CHECK(std::all_of(c, c + 4, [](float value) { return value == 0.0f; }));
 }
 

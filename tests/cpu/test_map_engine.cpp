@@ -31,7 +31,7 @@ TEST_CASE("map: element-wise over sizes around tiles and chunks") {
   }
 }
 
-TEST_CASE("map: operations in pairs, with a number a row or an element each, and read twice") {
+TEST_CASE("map: pairs of operations with one operand a row or an element, and results read twice") {
   for (const Shape& space : {Shape{3, 1500}, Shape{40, 33}, Shape{2, 1}}) {
     for (const bool rows : {false, true}) {
       for (const bool read_twice : {false, true}) {
@@ -136,7 +136,7 @@ TEST_CASE("map: in-place updates") {
     const int new_p = t.compute(Op::Sub, F, old_p, t.compute(Op::Mul, F, new_v, rate));
     t.store_to(new_v, t.broadcast(v), v);
     t.store_to(new_p, t.broadcast(p), p);
-    t.store_to(old_p, t.broadcast(w), w);  // a swap: what w takes is the old p
+    t.store_to(old_p, t.broadcast(w), w);  // a swap: w gets the old p
     t.store(t.compute(Op::Add, F, old_p, old_v));
     check_map(t);
   }
@@ -190,7 +190,7 @@ TEST_CASE("map: row reductions of every kind and dtype") {
     }
 }
 
-TEST_CASE("map: NaN wins in extrema, and its first place is the index") {
+TEST_CASE("map: extrema return NaN, and the index of the first NaN") {
   const double nan = std::nan("");
   for (const std::int64_t length : {7, 100, 2500}) {
     RegionCheck t = with_space({2, length}, true);

@@ -62,7 +62,8 @@ TEST_CASE("opaque: pad and crop") {
     check(t);
   }
   for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64}) {
-    // Between elements, as gradients of strided slices do; whole planes; one axis; cropped.
+    // Padding between elements, as gradients of strided slices need; whole planes; one axis;
+    // cropping.
     for (const auto& [from, to, before, after] :
          std::vector<std::tuple<Shape, Shape, std::int64_t, std::int64_t>>{
              {{700, 9, 1, 1}, {700, 9, 2, 1}, 0, 1},
@@ -99,7 +100,7 @@ TEST_CASE("opaque: gather and scatters") {
       }
 }
 
-TEST_CASE("opaque: rows of a table, by one index a row") {
+TEST_CASE("opaque: rows of a table by a vector of indices") {
   std::vector<double> indices;
   for (int row = 0; row < 500; ++row)
     for (int j = 0; j < 256; ++j) indices.push_back(row * 7 % 100);
@@ -118,7 +119,7 @@ TEST_CASE("opaque: rows of a table, by one index a row") {
   }
 }
 
-TEST_CASE("opaque: an index an element, over several chunks") {
+TEST_CASE("opaque: one index for each element, over several chunks") {
   constexpr std::int64_t kRows = 301, kColumns = 211;
   std::vector<double> indices;
   for (std::int64_t i = 0; i < kRows * kColumns; ++i)
@@ -144,7 +145,7 @@ TEST_CASE("opaque: an index an element, over several chunks") {
         }
 }
 
-TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
+TEST_CASE("opaque: an index of rank 1 broadcasts along all other axes") {
   for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter})
     for (int axis = 0; axis < 3; ++axis) {
       Shape x{3, 4, 70}, picked = x;
@@ -158,7 +159,7 @@ TEST_CASE("opaque: an index of rank 1 is the same along all other axes") {
     }
 }
 
-TEST_CASE("opaque: an index out of range is refused by name") {
+TEST_CASE("opaque: the error about an index out of range names it") {
   for (const double bad : {-1.0, 4.0})
     for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
       RegionCheck t;
@@ -218,7 +219,7 @@ TEST_CASE("opaque: sorting, in every dtype, of short and long rows, all or a few
       }
 }
 
-TEST_CASE("opaque: a few hundred of many, of rows in order and of equal elements") {
+TEST_CASE("opaque: top-k with k in the hundreds, of sorted rows and of equal elements") {
   constexpr std::int64_t kLength = 2011, kCount = 300;
   std::vector<double> rising, falling, equal(kLength, 3.0), nothing(kLength, std::nan(""));
   for (std::int64_t i = 0; i < kLength; ++i) {
@@ -239,7 +240,7 @@ TEST_CASE("opaque: a few hundred of many, of rows in order and of equal elements
     }
 }
 
-TEST_CASE("opaque: a sort is stable, zeros are equal, and a NaN is larger than all else") {
+TEST_CASE("opaque: a sort is stable, zeros are equal, and NaN sorts last") {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   for (const DType dtype : {DType::Float16, DType::Float32, DType::Float64})
     for (const std::int64_t descending : {0, 1}) {

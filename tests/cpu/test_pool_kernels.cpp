@@ -9,7 +9,7 @@
 
 #include "base/philox.h"
 #include "cpu/kernels/isa.h"
-#include "cpu/kernels/pool2d.h"
+#include "cpu/kernels/pool/pool2d.h"
 
 using namespace tenon;
 using namespace tenon::cpu;

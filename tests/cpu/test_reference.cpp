@@ -186,7 +186,7 @@ TEST_CASE("reference: matrix product of a transposed view, with an epilogue and 
   region.map.stores = {{1, view(out, {2, 1, 1})}};
   m.run(region);
   CHECK(m.get<float>(out) == std::vector<float>{-321.75f, -655.5f});
-  c.attrs.precision = Precision::Bf16;  // 100.25 has no bfloat16: ties to even gives 100
+  c.attrs.precision = Precision::Bf16;  // bfloat16 lacks 100.25; ties to even gives 100
   m.run(region);
   CHECK(m.get<float>(out) == std::vector<float>{-321, -654});
 }
@@ -220,7 +220,7 @@ TEST_CASE("reference: a grouped, strided, padded convolution and its gradients a
   CHECK(dot(m.get<double>(dw), ws) == doctest::Approx(expected).epsilon(1e-12));
 }
 
-TEST_CASE("reference: maximum pooling takes the first maximum, and NaN before all") {
+TEST_CASE("reference: maximum pooling takes the first maximum, and NaN over any number") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Memory m;
   const ValueId x = m.put<float>({1, 1, 2, 4}, {5, 5, nan, 9, 5, 1, 7, 8});
@@ -279,7 +279,7 @@ TEST_CASE("reference: movement") {
                        ValueError);
 }
 
-TEST_CASE("reference: softmax as a step of its own") {
+TEST_CASE("reference: softmax as a separate step") {
   Memory m;
   const ValueId x = m.put<double>({2, 3}, {1, 2, 3, 1, 1, 1});
   const ValueId soft = m.blank(DType::Float64, {2, 3}), log_soft = m.blank(DType::Float64, {2, 3});
@@ -291,7 +291,7 @@ TEST_CASE("reference: softmax as a step of its own") {
   CHECK(m.get<double>(log_soft)[2] == doctest::Approx(std::log(expected)));
 }
 
-TEST_CASE("reference: an opaque op sees its own input shapes, whatever the memory was made as") {
+TEST_CASE("reference: an opaque op sees its own input shapes, not those of the memory") {
   Memory m;
   const ValueId flat = m.put<float>({4}, {1, 2, 3, 4}), out = m.blank(DType::Float32, {2, 4});
   const Attrs attrs = AxisAttrs{1};

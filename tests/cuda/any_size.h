@@ -13,7 +13,8 @@
 
 namespace tenon::test {
 
-/// tanh(result + bias) and (result + bias) * residual, in float32. Of a product of rank 2 or 3.
+/// Adds tanh(result + bias) and (result + bias) * residual, in float32, to a product of rank 2
+/// or 3.
 inline void add_bias_and_tanh(DeviceCheck& t) {
   constexpr DType kFloat = DType::Float32;
   const Contraction& c = t.region.contraction;
@@ -28,7 +29,7 @@ inline void add_bias_and_tanh(DeviceCheck& t) {
   t.store(t.compute(Op::Mul, kFloat, sum, residual));
 }
 
-/// The engine of that name without its threshold: it prepares products of any size.
+/// An engine without its size threshold: it prepares products of any size.
 class AnySize final : public Engine {
  public:
   using Prepare = std::function<std::unique_ptr<Kernel>(const Region&, std::span<const Value>)>;

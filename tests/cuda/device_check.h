@@ -30,7 +30,7 @@ class DeviceCheck : public RegionCheck {
     CHECK(run_on_gpu(*kernel) == got);
   }
 
-  /// Map regions as one step, which the engine must claim.
+  /// Prepares map regions as one step. The engine must claim it.
   std::unique_ptr<Kernel> together(const Engine& engine, const std::vector<Region>& regions) const {
     Region joined;
     joined.kind = RegionKind::Joined;

@@ -30,11 +30,11 @@ class Gpu {
   CUstream stream = nullptr;
   bool emulated = false;
 
-  /// The kernel `entry` of a text; throws std::runtime_error with the compiler's words.
+  /// The kernel `entry` of a source; throws std::runtime_error with the compiler's messages.
   CUfunction compile(const std::string& text, const std::string& entry);
   CUresult launch(CUfunction function, Size grid, Size block, std::vector<void*> params,
                   unsigned shared_bytes = 0);
-  /// Throws std::runtime_error for any other result than success.
+  /// Throws std::runtime_error unless the result is success.
   void check(CUresult result);
   std::string words(CUresult result);
 
@@ -44,7 +44,7 @@ class Gpu {
   void* nvrtc_ = nullptr;
 };
 
-/// Null when there is no GPU or no NVRTC; says 'skipped' then.
+/// Null if there is no GPU or no NVRTC; reports 'skipped' then.
 Gpu* gpu();
 
 /// Floats (or others) on the GPU.

@@ -1,5 +1,5 @@
 // Equal steps on other values share the kernels of the first step. Each must give the same result
-// as it gives alone. On a GPU, real or emulated.
+// as alone. On a GPU, real or emulated.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -38,7 +38,7 @@ void check_alone(const Shape& a, const Shape& b, const Make& make) {
 
 }  // namespace
 
-TEST_CASE("alike kernels: each on its own values, with counters of its own") {
+TEST_CASE("alike kernels: each on its own values, with its own counters") {
   if (cuda::gpu_count() == 0) {
     MESSAGE("skipped: no GPU");
     return;
@@ -55,7 +55,7 @@ TEST_CASE("alike kernels: each on its own values, with counters of its own") {
   check_alone({3000, 70}, {70}, [](const Tensor& x, const Tensor& y) { return sum(x * y, {0}); });
   check_alone({300, 70}, {300, 1},
               [](const Tensor& x, const Tensor& y) { return exp(x) * y / sum(exp(x), {1}, true); });
-  // Products large enough for matrix units, which take the emulator long.
+  // Products large enough for tensor cores; the emulator is slow on these.
   for (const Precision precision : {Precision::Bf16, Precision::Tf32}) {
     if (test::compiler_is_emulated()) break;
     set_precision(precision);

@@ -46,7 +46,7 @@ TEST_CASE("GPU attention: values and gradients in tf32") {
       check_gpu(s, masked, DType::Float32, 2e-3);
 }
 
-TEST_CASE("GPU attention: values and gradients in float32 are as good as the CPU's") {
+TEST_CASE("GPU attention: float32 values and gradients are as accurate as the CPU's") {
   if (!test::has_gpu()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
@@ -63,7 +63,7 @@ TEST_CASE("GPU attention: values and gradients in float32 are as good as the CPU
     }
 }
 
-TEST_CASE("GPU attention: a row that the least of numbers hides whole sees all keys alike") {
+TEST_CASE("GPU attention: a query masked by the lowest finite number sees all keys alike") {
   if (!test::has_gpu()) return;
   Context context = current_context();
   context.device = device("cuda");
@@ -93,7 +93,7 @@ TEST_CASE("GPU attention: a row that the least of numbers hides whole sees all k
   }
 }
 
-TEST_CASE("GPU attention: a query that a mask hides from all keys gives 0 and has no gradients") {
+TEST_CASE("GPU attention: a fully masked query gives 0 and has no gradients") {
   if (!test::has_gpu()) return;
   Context context = current_context();
   context.device = device("cuda");
@@ -132,7 +132,7 @@ TEST_CASE("GPU attention: a query that a mask hides from all keys gives 0 and ha
       }
 }
 
-TEST_CASE("GPU attention: a query of 16 bits that sees one key has no gradient") {
+TEST_CASE("GPU attention: a 16-bit query that sees one key has no gradient") {
   if (!test::has_gpu()) return;
   // One tile, several tiles by warps and by warpgroups, and sizes that are computed without a
   // kernel.
@@ -155,7 +155,7 @@ TEST_CASE("GPU attention: a query of 16 bits that sees one key has no gradient")
       }
 }
 
-TEST_CASE("GPU attention: gradients of 16 bits where one weight outweighs the others") {
+TEST_CASE("GPU attention: 16-bit gradients where one weight dominates") {
   if (!test::has_gpu()) return;
   const std::pair<std::int64_t, std::int64_t> sizes[] = {
       {3, 8}, {40, 16}, {130, 64}, {150, 128}, {320, 64}, {320, 128}, {70, 36}};
@@ -183,7 +183,7 @@ TEST_CASE("GPU attention: gradients of 16 bits where one weight outweighs the ot
       }
 }
 
-TEST_CASE("GPU attention: results of 16 bits are off by roundings of weights and their own") {
+TEST_CASE("GPU attention: 16-bit results are within the rounding of weights and result") {
   if (!test::has_gpu()) return;
   // With u the half of the last digit's step beside 1: u times the sum of weights by sizes of
   // values, and u times the result.
@@ -211,7 +211,7 @@ TEST_CASE("GPU attention: results of 16 bits are off by roundings of weights and
     }
 }
 
-TEST_CASE("GPU attention: texts of one tile, values and gradients, one launch each way") {
+TEST_CASE("GPU attention: sequences of one tile: values, gradients, one launch each") {
   if (!test::has_gpu()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
                         {2, 2, 2, 33, 61, 40, 24},
@@ -229,7 +229,7 @@ TEST_CASE("GPU attention: texts of one tile, values and gradients, one launch ea
     }
 }
 
-TEST_CASE("GPU attention: weights are dropped where they are made, values and gradients") {
+TEST_CASE("GPU attention: dropout of weights in the kernel, values and gradients") {
   if (!test::has_gpu()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
                         {2, 2, 2, 33, 61, 40, 24},
@@ -245,7 +245,7 @@ TEST_CASE("GPU attention: weights are dropped where they are made, values and gr
   test::attention::check(kSizes[1], Masked::Added, DType::Float32, 2e-2, device("cuda"), 0.1);
 }
 
-TEST_CASE("GPU attention: the weights that are dropped are those of the CPU") {
+TEST_CASE("GPU attention: dropout drops the same weights as on the CPU") {
   if (!test::has_gpu()) return;
   using Places = std::pair<std::int64_t, std::int64_t>;
   for (const Places& places : {Places{128, 64}, {128, 61}, {64, 64}, {64, 61}}) {
@@ -273,7 +273,7 @@ TEST_CASE("GPU attention: the weights that are dropped are those of the CPU") {
   }
 }
 
-TEST_CASE("GPU attention: long texts by products of warpgroups, the same bits every time") {
+TEST_CASE("GPU attention: long sequences by warpgroup products, the same bits every time") {
   if (!test::has_gpu()) return;
   if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
     MESSAGE("skipped: no Hopper GPU");
@@ -295,7 +295,7 @@ TEST_CASE("GPU attention: long texts by products of warpgroups, the same bits ev
     }
 }
 
-TEST_CASE("GPU attention: long texts whose operands repeat or run backwards in memory") {
+TEST_CASE("GPU attention: long sequences with broadcast or reversed operands") {
   if (!test::has_gpu()) return;
   constexpr std::int64_t kLength = 300;
   Generator g(5);
@@ -331,7 +331,7 @@ TEST_CASE("GPU attention: long texts whose operands repeat or run backwards in m
   check_both({drawn(1, 1), drawn(1, 1), drawn(1, 1)}, [](const Tensor& x) { return x; });
 }
 
-TEST_CASE("GPU attention: long texts' gradients of keys alone, with no gradient of queries") {
+TEST_CASE("GPU attention: long sequences: gradients of keys only") {
   if (!test::has_gpu()) return;
   const Operands o = on(operands({1, 4, 2, 300, 391, 64, 64}, Masked::Causal), device("cuda"));
   const Tensors all = results(o, Masked::Causal, DType::BFloat16);
@@ -345,7 +345,7 @@ TEST_CASE("GPU attention: long texts' gradients of keys alone, with no gradient 
         cast(all[2], DType::Float32).to_vector<float>());
 }
 
-TEST_CASE("GPU attention: float32 operands that are multiplied in 16 bits") {
+TEST_CASE("GPU attention: float32 operands multiplied in 16 bits") {
   if (!test::has_gpu()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     const PrecisionScope scope(precision);
@@ -354,7 +354,7 @@ TEST_CASE("GPU attention: float32 operands that are multiplied in 16 bits") {
   }
 }
 
-TEST_CASE("GPU attention: what the tensor cores do not take is written out") {
+TEST_CASE("GPU attention: operands that tensor cores do not support are decomposed") {
   if (!test::has_gpu()) return;
   check_gpu({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
   check_gpu({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::Float32, 5e-5);
@@ -392,7 +392,7 @@ TEST_CASE("GPU attention: one step forward, one backward, nothing between the pr
   }
 }
 
-TEST_CASE("GPU attention: no weight is in memory where some are dropped") {
+TEST_CASE("GPU attention: no weights in memory with dropout") {
   if (!test::has_gpu()) return;
   const Operands o = on(operands({1, 2, 2, 512, 512, 16, 16}, Masked::No), device("cuda"));
   const CompiledFunction f = compile([](const Tensors& x) {
@@ -408,7 +408,8 @@ TEST_CASE("GPU attention: no weight is in memory where some are dropped") {
   }
 }
 
-TEST_CASE("GPU attention: gradients go into one projection's without a copy") {
+TEST_CASE(
+    "GPU attention: gradients are written into a joint projection's gradient without a copy") {
   if (!test::has_gpu()) return;
   constexpr std::int64_t kBatch = 2, kHeads = 4, kKvHeads = 2, kSize = 16;
   constexpr std::int64_t kRow = (kHeads + 2 * kKvHeads) * kSize;
@@ -442,7 +443,7 @@ TEST_CASE("GPU attention: gradients go into one projection's without a copy") {
   }
 }
 
-TEST_CASE("GPU attention: sums of long texts' gradients begin where these are stored") {
+TEST_CASE("GPU attention: long sequences: sums of gradients start where the gradients are stored") {
   if (!test::has_gpu()) return;
   if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
     MESSAGE("skipped: no Hopper GPU");

@@ -90,7 +90,7 @@ std::string run_by(const Program& p) {
 
 }  // namespace
 
-TEST_CASE("batch sizes: between planned sizes of a class the program that planning makes") {
+TEST_CASE("batch sizes: between planned sizes of a class, the program equals a planned one") {
   if (!has_gpu()) return;
   const OnGpu gpu;
   for (const Subject& subject :
@@ -148,7 +148,7 @@ TEST_CASE("batch sizes: a served network compiles for the first one of a class a
       texts_for(f, sample, most, most);  // one of a class, then all of it
       CHECK(texts_for(f, sample, most / 2 + 1, most) == 0);
     }
-    // And it answers.
+    // It gives a result.
     Shape shape{37};
     for (const std::int64_t extent : sample) shape.push_back(extent);
     const std::size_t before = cuda::sources_for(0).size();

@@ -22,12 +22,10 @@ namespace {
 class Bytes : public data::Dataset {
  public:
   explicit Bytes(std::int64_t size, std::chrono::milliseconds each = {})
-      : size_(size), each_(each) {}
+      : Dataset({.input_shape = {3, 4, 5}, .input_dtype = DType::UInt8, .classes = 4}),
+        size_(size),
+        each_(each) {}
   std::int64_t size() const override { return size_; }
-  Shape input_shape() const override { return {3, 4, 5}; }
-  DType input_dtype() const override { return DType::UInt8; }
-  std::int64_t classes() const override { return 4; }
-  std::string describe() const override { return "bytes"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto* out = static_cast<std::uint8_t*>(inputs);
     auto* target = static_cast<std::int64_t*>(targets);

@@ -122,7 +122,7 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
   CHECK(refusal(product({768, 768, 16384, true})) == "");
   CHECK(refusal(product({1024, 4095, 1024, false, true})) == "");
   CHECK(refusal(product({512, 2048, 1024, false, false, "", 4})) == "");
-  CHECK(refusal(product({1024, 4096, 1023})) == "lines that are no multiples of 16 bytes");
+  CHECK(refusal(product({1024, 4096, 1023})) == "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({64, 4096, 2048})) == "too small a product");
   CHECK(refusal(product({256, 256, 256})) == "too small a product");
   DeviceCheck t = product({1024, 4096, 1024});
@@ -140,7 +140,7 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
   CHECK(refusal(large) == "too large a workspace");
 }
 
-TEST_CASE("bf16x6 shares sums where tiles are few") {
+TEST_CASE("bf16x6 splits sums where tiles are few") {
   const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     return cuda::wgmma_config_name(cuda::bf16x6_configs(GpuModel(), {m, n, k, 4}).front());
   };
@@ -153,7 +153,7 @@ TEST_CASE("bf16x6 shares sums where tiles are few") {
   CHECK_THROWS_AS(cuda::bf16x6_config_named({768, 768, 64, 4}, "128-1/3"), NotSupported);
 }
 
-TEST_CASE("bf16x6's texts compile, and sizes are no part of them") {
+TEST_CASE("bf16x6's sources compile and do not contain sizes") {
   const auto text = [](const Case& k) {
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);
@@ -170,7 +170,7 @@ TEST_CASE("bf16x6's texts compile, and sizes are no part of them") {
   }
   for (const Case& k : {Case{1024, 4095, 2048}, Case{512, 512, 4096, true, true, "128-2/2"}}) {
     const std::string kernel = text(k);
-    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"");
     REQUIRE(start != std::string::npos);
     const std::string last = kernel.substr(start);
     const cuda::CompileResult result =
@@ -179,7 +179,7 @@ TEST_CASE("bf16x6's texts compile, and sizes are no part of them") {
   }
 }
 
-TEST_CASE("Three bfloat16 parts are a float32 number") {
+TEST_CASE("bf16x6: three bfloat16 parts represent a float32 number") {
   if (!DeviceCheck::can_run()) return;
   constexpr float kInf = std::numeric_limits<float>::infinity(),
                   kMax = std::numeric_limits<float>::max();
@@ -278,7 +278,7 @@ TEST_CASE("bf16x6 is as accurate as float32 multiply-adds") {
     }
 }
 
-TEST_CASE("bf16x6 gives infinities and NaN where float32 does, and keeps its range") {
+TEST_CASE("bf16x6 gives infinities and NaN where float32 does, and keeps float32's range") {
   if (!can_multiply()) return;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr std::int64_t kSide = 160;
@@ -298,7 +298,7 @@ TEST_CASE("bf16x6 gives infinities and NaN where float32 does, and keeps its ran
              in_a(21, k) = 3e-39f, in_a(22, k) = 1e-20f, in_b(k, 31) = 1.3e-20f;
   const auto got = t.run_on_gpu(*cuda::prepare_bf16x6(t.region, t.values, cuda::target_of(0)))[0];
   int wrong = 0;
-  // Row 21 lies near the end of bfloat16's range, which cuts its parts off.
+  // Row 21 is near the end of bfloat16's range, where the small parts underflow.
   for (std::int64_t i = 0; i < kSide; ++i)
     for (std::int64_t j = 0; j < kSide; ++j) {
       float expected = 0;

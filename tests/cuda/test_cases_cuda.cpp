@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include <tenon/grad.h>
 
 #include "cases/modes.h"
+#include "cases/passes.h"
 #include "cuda/cuda.h"
 
 using namespace tenon;
@@ -69,6 +71,25 @@ TEST_CASE("cuda: cases against the CPU's reference, float16") {
   cases::each_case([number = 0](const cases::Case& c) mutable {
     const bool mine = !emulated() || number++ % 4 == 2;
     if (c.in_16_bits && mine) check_on_gpu(c, DType::Float16, c.tolerance * 2.5e3);
+  });
+}
+
+// In bfloat16, which most passes of a GPU are for. The emulated GPU runs an eighth of the cases,
+// or all with TENON_TEST_PASSES=all.
+TEST_CASE("cuda: cases with passes switched off") {
+  if (!have_gpu()) return;
+  const bool whole = !emulated() || std::getenv("TENON_TEST_PASSES") != nullptr;
+  cases::each_case([whole, number = std::size_t{0}](const cases::Case& c) mutable {
+    const std::size_t own = number++;
+    if (!whole && own % 8 != 3) return;
+    set_precision(Precision::Bf16);
+    set_device("cuda:0");
+    const cases::Values wanted = cases::values(c, DType::Float32);
+    for (const std::string& pass : cases::passes_off(own / (whole ? 1 : 8))) {
+      INFO("without " << pass);
+      const cases::WithoutPass off(pass);
+      cases::compare(c, cases::values(c, DType::Float32), wanted, c.tolerance * 2e3);
+    }
   });
 }
 

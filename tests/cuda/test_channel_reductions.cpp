@@ -85,7 +85,7 @@ TEST_CASE("cuda reduced channels: convolutions and gradients of their inputs") {
       }
 }
 
-TEST_CASE("cuda reduced channels: every way, and what compares them") {
+TEST_CASE("cuda reduced channels: every configuration, and the kernel that tuning compares with") {
   if (!DeviceCheck::can_run()) return;
   const Engine& engine = cuda::conv_engine(cuda::target_of(0));
   const Conv g{6, 16, 16, 16, 32, 3, {1, 1, 1, 1}};
@@ -102,7 +102,7 @@ TEST_CASE("cuda reduced channels: every way, and what compares them") {
   }
 }
 
-TEST_CASE("cuda reduced channels: images of 16 bits by rows, every way") {
+TEST_CASE("cuda reduced channels: 16-bit images by rows, every configuration") {
   if (!DeviceCheck::can_run()) return;
   const Engine& engine = cuda::conv_engine(cuda::target_of(0));
   for (const Conv& g :
@@ -124,7 +124,7 @@ TEST_CASE("cuda reduced channels: images of 16 bits by rows, every way") {
     }
 }
 
-TEST_CASE("cuda reduced channels: what conv leaves to others") {
+TEST_CASE("cuda reduced channels: what the conv engine does not claim") {
   const Engine& engine = cuda::conv_engine(cuda::Target());
   const Conv g{2, 16, 8, 8, 16, 3, {1, 1, 1, 1}};
   DeviceCheck whole = reduced(g, case_of(g, false, false), false);

@@ -118,7 +118,7 @@ struct InOneWay final : Engine {
 
 }  // namespace
 
-TEST_CASE("vendor: convolutions over images that the plan keeps with the channels last") {
+TEST_CASE("vendor: convolutions over images that the plan stores channels-last") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   const Engine &cudnn = cuda::cudnn_engine(target),
@@ -209,16 +209,16 @@ TEST_CASE("vendor: convolutions over images of a few channels, and their filters
   add_gradient_prologue(rows, 2);
   std::string why;
   CHECK_FALSE(image.claims(rows.region, rows.values, &why));
-  CHECK(why == "makes gradients of values that lie otherwise");
+  CHECK(why == "computes gradients of values in another layout");
   const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
   DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
   CHECK_FALSE(image.claims(planes.region, planes.values, &why));
-  CHECK(why == "no convolution whose result's channels are last");
+  CHECK(why == "not a convolution with a channels-last result");
   planes = contraction(Op::Conv2d, x, channels_inside(x), w, channels_inside(w),
                        channels_last_shape(y), true);
   planes.region.contraction.channels_last = true;
   CHECK_FALSE(image.claims(planes.region, planes.values, &why));
-  CHECK(why == "an image that does not lie by planes");
+  CHECK(why == "an image that is not stored by planes");
 }
 
 namespace {
@@ -310,8 +310,7 @@ TEST_CASE("vendor: the step of a residual network in 16 bits or tf32 has the CPU
   }
 }
 
-TEST_CASE(
-    "vendor: the step of a residual network over whole numbers is exact in 16 bits and tf32") {
+TEST_CASE("vendor: the step of a residual network over integers is exact in 16 bits and tf32") {
   if (!DeviceCheck::can_run()) return;
   // Phases of the first layer that are 3, 12, 48 and 36 channels; filters that the stride divides
   // and others; images of which the last rows are read and others.
@@ -328,7 +327,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "vendor: convolutions in groups between others lie channels last, with the CPU's gradients") {
+    "vendor: grouped convolutions between others are channels-last, with the CPU's gradients") {
   if (!DeviceCheck::can_run()) return;
   const auto step = [] {
     std::int64_t seed = 0;
@@ -361,7 +360,7 @@ TEST_CASE(
     check_near(made_on("cuda", precision, step), wanted, 0.04);
 }
 
-TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutions read them") {
+TEST_CASE("vendor: filters without assignments are kept in 16 bits in the layout of convolutions") {
   if (!DeviceCheck::can_run() || !cuda::target_of(0).cudnn) return;
   set_device("cuda");
   set_precision(Precision::Bf16);
@@ -388,7 +387,7 @@ TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutio
   CHECK(scores() == plain());
   const auto copy = [&](std::size_t k) { return filters[k].node()->leaf->rounded; };
   CHECK(copy(0).shape() == Shape{64, 9, 64});
-  CHECK(copy(1).shape() == filters[1].shape());  // of one pixel: as it lies
+  CHECK(copy(1).shape() == filters[1].shape());  // filters of one pixel keep their layout
   CHECK(copy(3).shape() == Shape{64, 25, 64});
   CHECK_FALSE(copy(4).defined());  // 512 numbers
   CHECK(copy(0).dtype() == DType::BFloat16);
@@ -413,7 +412,7 @@ TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutio
   set_device("cpu");
 }
 
-TEST_CASE("vendor: cuDNN refuses channels-last images whose rows of channels it cannot read") {
+TEST_CASE("vendor: the cuDNN engine does not claim channels-last images that cuDNN cannot read") {
   const Shape x{2, 3, 9, 9}, w{16, 3, 3, 3}, y{2, 16, 7, 7};
   DeviceCheck t =
       contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), channels_last_shape(y), true);
@@ -422,5 +421,5 @@ TEST_CASE("vendor: cuDNN refuses channels-last images whose rows of channels it 
   cuda::Target target;
   target.cudnn = true;
   CHECK_FALSE(cuda::cudnn_engine(target).claims(t.region, t.values, &why));
-  CHECK(why == "channels-last images of other channels than multiples of 8");
+  CHECK(why == "channels-last images whose channels are not a multiple of 8");
 }

@@ -112,7 +112,7 @@ TEST_CASE("native contraction: mixed dtypes, odd sizes") {
     }
 }
 
-TEST_CASE("native contraction: 16-bit lines that are read from the last to the first") {
+TEST_CASE("native contraction: 16-bit lines read in reverse") {
   if (!DeviceCheck::can_run()) return;
   for (const DType dtype : {BF, H})
     for (int mode = 0; mode < 2; ++mode) {  // the left operand's, the right one's
@@ -147,7 +147,7 @@ TEST_CASE("native contraction: batches: even, broadcast, uneven") {
       if (mode == 3) {  // stored [4, 9, 3, 20]
         a.stride[0] = 20, a.stride[1] = 9 * 60, a.stride[2] = 60;
       }
-      if (mode == 4) {  // rows from the last to the first
+      if (mode == 4) {  // rows in reverse
         a.offset = 8 * 20;
         a.stride[2] = -20;
       }
@@ -207,7 +207,7 @@ TEST_CASE("native contraction: convolutions and their gradients") {
   }
 }
 
-TEST_CASE("native contraction: a convolution of an image that lies channels last") {
+TEST_CASE("native contraction: a convolution of a channels-last image") {
   if (!DeviceCheck::can_run()) return;
   const Shape x{2, 8, 6, 5}, w{12, 8, 3, 3}, y{2, 12, 6, 5};
   const Case c{x, w, y, F, F, F, F, Op::Conv2d};
@@ -241,7 +241,7 @@ void check_in_turn(DeviceCheck& t, const Case& k, std::int64_t copy_bytes, int t
 
 }  // namespace
 
-TEST_CASE("native contraction: sums in turn in the result or in one float32 copy of it") {
+TEST_CASE("native contraction: splits added in turn to the result or to a float32 copy") {
   if (!DeviceCheck::can_run()) return;
   int turn = 0;
   for (const auto& [dtype, out, tf32] : {std::tuple<DType, DType, bool>{F, F, false},
@@ -258,7 +258,7 @@ TEST_CASE("native contraction: sums in turn in the result or in one float32 copy
     }
 }
 
-TEST_CASE("native contraction: sums in turn of batches, behind an epilogue") {
+TEST_CASE("native contraction: splits added in turn, with batches and an epilogue") {
   if (!DeviceCheck::can_run()) return;
   for (int mode = 0; mode < 4; ++mode) {
     const Case c{{3, 2, 37, 410}, {3, 2, 410, 52}, {3, 2, 37, 52}};
@@ -270,7 +270,7 @@ TEST_CASE("native contraction: sums in turn of batches, behind an epilogue") {
   }
 }
 
-TEST_CASE("native contraction: sums in turn of convolutions and their gradients") {
+TEST_CASE("native contraction: splits added in turn, of convolutions and their gradients") {
   if (!DeviceCheck::can_run()) return;
   int turn = 0;
   for (const std::int64_t groups : {1, 2}) {
@@ -290,7 +290,7 @@ TEST_CASE("native contraction: sums in turn of convolutions and their gradients"
 
 namespace {
 
-/// A kernel by way of a graph that is launched again.
+/// Runs a kernel through a graph that is launched twice.
 class Replayed final : public Kernel {
  public:
   explicit Replayed(const Kernel& kernel) : kernel_(kernel) {
@@ -313,7 +313,7 @@ class Replayed final : public Kernel {
 
 }  // namespace
 
-TEST_CASE("native contraction: sums in turn of a graph that is launched again") {
+TEST_CASE("native contraction: splits added in turn, in a graph that is launched again") {
   if (!DeviceCheck::can_run() || !cuda::can_capture()) return;
   for (const DType result : {F, BF}) {
     Case c = matrix_product(70, 92, 1300, BF, BF);

@@ -111,7 +111,7 @@ TEST_CASE("contraction source: convolutions compile") {
       check_compiles(chosen(convolution(g, op)), "convolution " + std::to_string(g.stride));
 }
 
-TEST_CASE("contraction source: another batch size is the same text") {
+TEST_CASE("contraction source: another batch size has the same source") {
   for (const Op op : {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
     CHECK(chosen(convolution({64, 6, 14, 16, 5, 0, 1}, op)) ==
           chosen(convolution({57, 6, 14, 16, 5, 0, 1}, op)));
@@ -132,10 +132,10 @@ TEST_CASE("contraction source: a configuration's name says whether splits are ad
   CHECK(cuda::config_name(cuda::config_named(c, form, name)) == name);
   const Engine& engine = cuda::native_contraction_engine({});
   CHECK(engine.prepare_as(name, small.region, small.values, 1)->source() == chosen(large));
-  // Names of tables that were kept when there were partial sums only.
+  // Names in tables of versions that had only partial sums.
   CHECK(!cuda::config_named(c, form, name.substr(0, name.find(' '))).serial);
   CHECK_THROWS_AS(cuda::config_named(c, form, "64x64x16-128/1 in turn"), NotSupported);
-  // Where the model would leave partial sums.
+  // A product for which the cost model chooses partial sums.
   const test::RegionCheck t = product(16, 64, 4096, DType::Float32, DType::Float32, false);
   CHECK(engine.prepare_as("64x64x16-128/4", t.region, t.values, 1)->workspace_bytes > 0);
   CHECK(engine.prepare_as("64x64x16-128/4 in turn", t.region, t.values, 1)->workspace_bytes == 0);

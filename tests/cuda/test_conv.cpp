@@ -189,7 +189,7 @@ TEST_CASE("convolution by rows: forward and gradients") {
       REQUIRE(cuda::conv_shape(t.region, t.values, shape) == nullptr);
       int tile = 0;
       for (const cuda::ConvConfig& config : cuda::conv_configs(GpuModel(), shape, 1)) {
-        // Of the many tiles of filters' gradients some for each.
+        // Filters' gradients have many tiles: each case takes some of them.
         if (!config.by_rows || (op == Op::Conv2dWeightGrad && tile++ % 4 != other % 4)) continue;
         t = convolution(g, op, how, turn++ % 3);
         Contraction& c = t.region.contraction;
@@ -209,7 +209,7 @@ TEST_CASE("convolution by rows: forward and gradients") {
   CHECK(ran >= 20);
 }
 
-TEST_CASE("patch convolution: what it leaves to others") {
+TEST_CASE("patch convolution: what it does not claim") {
   std::string why;
   const cuda::Target target;
   const Conv strided{2, 3, 9, 9, 4, 3, 3, {2, 2, 1, 1, 1, 1, 1}};
@@ -232,8 +232,8 @@ TEST_CASE("patch convolution: what it leaves to others") {
   CHECK(why == "too large a convolution");
 }
 
-TEST_CASE("patch convolution source: texts compile, another batch size is the same text") {
-  // The emulator has compiled such texts above.
+TEST_CASE("patch convolution source: sources compile, another batch size has the same source") {
+  // The emulator has compiled such sources above.
   const bool compiles = cuda::nvrtc().problem.empty() && !test::compiler_is_emulated();
   if (!compiles) MESSAGE("texts are compared, not compiled: " << cuda::nvrtc().problem);
   struct Sizes {

@@ -28,7 +28,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A GPU of `room` bytes for the pool, which remembers what was taken.
+// A GPU with `room` bytes for the pool, which records its allocations.
 struct FakeGpu {
   explicit FakeGpu(std::size_t bytes) : room(bytes) {}
   RawMemory raw() {
@@ -64,7 +64,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("driver: one that is missing, switched off or no driver is told in a sentence") {
+TEST_CASE("driver: a message for a driver that is missing, switched off or another library") {
   const LoadedDriver missing = load_driver("/no/such/libcuda.so.1");
   CHECK(contains(missing.problem, "no NVIDIA driver can be loaded"));
   CHECK(contains(missing.problem, "/no/such/libcuda.so.1"));
@@ -135,7 +135,7 @@ TEST_CASE("pool: sizes, reuse and statistics") {
   }
 }
 
-TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
+TEST_CASE("pool: trims before it fails, and respects the limit") {
   FakeGpu gpu(std::size_t{16} << 20);
   Pool pool(gpu.raw());
   void* a = pool.allocate(8 << 20);
@@ -151,7 +151,7 @@ TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
   CHECK(pool.stats().in_use + pool.stats().cached <= (10 << 20));
 }
 
-TEST_CASE("pool: one that keeps nothing takes what is asked for and gives it back") {
+TEST_CASE("pool: without caching it allocates and frees exactly what is requested") {
   FakeGpu gpu(std::size_t{1} << 20);
   Pool pool(gpu.raw(), false);
   void* block = pool.allocate(1000);
@@ -197,13 +197,13 @@ TEST_CASE("pool: random use never hands out memory twice") {
   CHECK(gpu.taken.empty());
 }
 
-TEST_CASE("driver: sizes for people") {
+TEST_CASE("driver: readable sizes") {
   CHECK(size_text(12) == "12 bytes");
   CHECK(size_text(1536) == "1.5 KiB");
   CHECK(size_text(std::int64_t{3} << 30) == "3 GiB");
 }
 
-TEST_CASE("GPU memory: copies of every size come back as they went") {
+TEST_CASE("GPU memory: copies of every size return the same bytes") {
   if (no_gpu()) return;
   DeviceMemory& gpu = memory();
   for (const std::size_t bytes :
@@ -243,7 +243,7 @@ TEST_CASE("GPU memory: many small copies keep their order") {
   gpu.release(all, kCount * sizeof(int), 0);
 }
 
-TEST_CASE("GPU memory: a copy beside the work arrives before later work") {
+TEST_CASE("GPU memory: a copy beside the work completes before later work") {
   if (no_gpu()) return;
   DeviceMemory& gpu = memory();
   const std::vector<std::uint8_t> sent = random_bytes(5 << 20, 3);
@@ -276,7 +276,8 @@ TEST_CASE("GPU memory: tensors move between GPUs") {
   gpu.release(b, sent.size(), 1);
 }
 
-TEST_CASE("GPU memory: more than there is names the size, what is in use and the GPU") {
+TEST_CASE(
+    "GPU memory: the error of a too large request names its size, the memory in use and the GPU") {
   if (no_gpu()) return;
   DeviceMemory& gpu = memory();
   void* held = gpu.allocate(3 << 20, 0);
@@ -295,7 +296,7 @@ TEST_CASE("GPU memory: more than there is names the size, what is in use and the
   gpu.trim(0);
 }
 
-TEST_CASE("facts: libraries and GPUs are told") {
+TEST_CASE("facts: libraries and GPUs are listed") {
   const Facts all = facts();
   REQUIRE(all.libraries.size() == 5);
   for (const LibraryFact& fact : all.libraries) CHECK(!fact.version.empty());

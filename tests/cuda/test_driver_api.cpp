@@ -17,7 +17,8 @@
 namespace tenon::cuda {
 namespace {
 
-// Passed alike and with the same constness: handles are opaque, enumerations are ints.
+// True for types that are passed alike and have the same constness: handles are opaque,
+// enumerations are ints.
 template <class A, class B>
 constexpr bool alike() {
   if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/gpu.h"
 
@@ -27,7 +27,7 @@ bool emulated() {
   return false;
 }
 
-// What a process with these settings says.
+// The output of a process with these settings.
 std::string report(const std::string& settings) {
   const std::string command = settings +
                               " /proc/$PPID/exe --no-skip --no-intro --no-version "
@@ -64,7 +64,7 @@ TEST_CASE("driver: report" * doctest::skip()) {
   }
 }
 
-TEST_CASE("driver: what is missing or too old is said in a sentence") {
+TEST_CASE("driver: a message for what is missing or too old") {
   if (!emulated()) return;
   const std::string old_driver = report("TENON_FAKE_CUDA_DRIVER=11080");
   CHECK(contains(old_driver, "GPUs: 0"));

@@ -193,7 +193,7 @@ TEST_CASE("tensor-core products agree with plain loops") {
   check_product(a, b, dc.get(), 8, 1);
 }
 
-TEST_CASE("conversions round to nearest even and keep what is special") {
+TEST_CASE("conversions round to nearest even and keep infinities and NaN") {
   Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   const std::vector<float> x = {0.0f,     -0.0f,  1.0f,       1.00390625f, 1.01171875f, 65504.0f,
@@ -292,7 +292,7 @@ TEST_CASE("the emulator has every intrinsic, and no other") {
   CHECK(device_functions("tests/cuda/emulator/include/cuda/kernels/intrinsics.cuh") == theirs);
 }
 
-TEST_CASE("a source that does not compile comes back with the line") {
+TEST_CASE("the error of a source that does not compile names the line") {
   Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   std::string words;
@@ -305,7 +305,7 @@ TEST_CASE("a source that does not compile comes back with the line") {
   CHECK(words.find('3') != std::string::npos);
 }
 
-/// What a wrong kernel comes to; real GPUs cannot go on after most of these.
+/// The error of a wrong kernel. A real GPU cannot continue after most of them.
 std::string failure_of(const std::string& body, unsigned threads) {
   Gpu* gpu = raw::gpu();
   auto* kernel = gpu->compile(
@@ -338,7 +338,7 @@ TEST_CASE("the emulator finds what is wrong with a kernel") {
   CHECK(
       contains(failure_of("__shared__ __align__(16) float s[8]; copy_async_16(s + 1, y, true);", 1),
                "aligned"));
-  // Read before the wait: still what shared memory begins with.
+  // Read before the wait: still the initial content of shared memory.
   CHECK(failure_of("__shared__ __align__(16) float s[4]; copy_async_16(s, y, true);"
                    "copy_async_commit(); if (s[0] == s[0]) __trap();",
                    1)

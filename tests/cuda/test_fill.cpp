@@ -1,5 +1,5 @@
-// Values that are one number everywhere: the driver fills them, in every dtype and size, and no
-// kernel is compiled if the driver has the pattern.
+// Values with one number everywhere: the driver fills them, in every dtype and size. No kernel is
+// compiled if the driver supports the pattern.
 #include <doctest/doctest.h>
 
 #include <tenon/device.h>

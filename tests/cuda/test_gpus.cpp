@@ -61,7 +61,7 @@ TEST_CASE("GPUs: copies between GPUs wait for the work before them, and later wo
   CHECK(moving.to_vector<float>() == alone.to_vector<float>());
 }
 
-TEST_CASE("GPUs: threads use a GPU each, and get the bits of one alone") {
+TEST_CASE("GPUs: threads with one GPU each get the bits of a single GPU") {
   if (!has_two_gpus()) return;
   manual_seed(6);
   const Tensor start = rand({64, 64}).eval();
@@ -112,7 +112,7 @@ TEST_CASE("GPUs: a collective of two GPUs is a step of a captured program") {
   }
 }
 
-TEST_CASE("GPUs: operands on two GPUs are refused by name") {
+TEST_CASE("GPUs: the error about operands on two GPUs names them") {
   if (!has_two_gpus()) return;
   const Tensor x = Tensor::from(std::vector<float>{1, 2}, {2});
   const Tensor a = to(x, device("cuda:0")), b = to(x, device("cuda:1"));
@@ -126,7 +126,7 @@ TEST_CASE("GPUs: operands on two GPUs are refused by name") {
   }
 }
 
-TEST_CASE("GPUs: each has memory of its own") {
+TEST_CASE("GPUs: each has its own memory") {
   if (!has_two_gpus()) return;
   const std::int64_t first = cuda::memory().stats(0).in_use,
                      second = cuda::memory().stats(1).in_use;

@@ -43,7 +43,7 @@ Tensor half(const Floats& values, DType dtype = DType::Float16) {
 
 }  // namespace
 
-TEST_CASE("half: a product on a GPU is rounded once, behind its bias") {
+TEST_CASE("half: a product on a GPU is rounded once, after its bias") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   for (const auto& [t, big] : {std::pair{DType::Float16, 2048.0F}, {DType::BFloat16, 256.0F}}) {
@@ -64,8 +64,8 @@ TEST_CASE("half: a product on a GPU is rounded once, behind its bias") {
   set_device("cpu");
 }
 
-// A GPU's conversions make one NaN of all.
-TEST_CASE("half: what is only moved on the CPU keeps its bits, signalling NaN too") {
+// A GPU's conversions give the same NaN for all.
+TEST_CASE("half: moved values keep their bits on the CPU, signalling NaN too") {
   using Bits = std::vector<std::uint16_t>;
   const auto bits = [](const Tensor& t) {
     const auto* data = static_cast<const std::uint16_t*>(t.data());
@@ -82,7 +82,7 @@ TEST_CASE("half: what is only moved on the CPU keeps its bits, signalling NaN to
     CHECK(bits(permute(permute(x, {1, 0}), {1, 0})) == given);
     CHECK(bits(concat({slice(x, 0, 0, 1), slice(x, 0, 1, 2)}, 0)) == given);
   }
-  // Bits beyond the sixteen are rounded off: a NaN of those alone must not become infinite.
+  // Rounding removes the low bits: a NaN with only low bits set must not become infinite.
   for (const std::uint32_t wide : {0x7f800001u, 0xff80ffffu, 0x7fa00001u}) {
     const Tensor x = Tensor::from_data(&wide, {1}, DType::Float32);
     for (const DType t : {DType::BFloat16, DType::Float16}) CHECK(std::isnan(list(cast(x, t))[0]));
@@ -109,7 +109,7 @@ TEST_CASE("half: sums of exponentials past the range of float16 on a GPU") {
   on_both([] { return list(cosh(half({11.75F, -11.75F, 0.01F}))); });
 }
 
-TEST_CASE("half: long sums of products on a GPU stay near") {
+TEST_CASE("half: long sums of products on a GPU stay accurate") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   constexpr std::int64_t kLong = 1000000;

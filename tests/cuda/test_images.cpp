@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <doctest/doctest.h>
+#include <tenon/compose.h>
 #include <tenon/error.h>
 #include <tenon/images.h>
 #include <tenon/train.h>
@@ -13,10 +14,11 @@
 #include "../io/jpeg.h"
 #include "compiler.h"
 #include "cuda/device/nvjpeg.h"
-#include "data/order.h"
+#include "data/samples/image_jobs.h"
+#include "data/samples/order.h"
 #include "device/backend.h"
 #include "gpu.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "train/images.h"
 #include "train/session.h"
 
@@ -140,8 +142,8 @@ std::vector<Batch> made_on_cpu(const data::Dataset& set, std::int64_t epoch) {
     const std::size_t count = std::min<std::size_t>(8, order.size() - at);
     Batch& batch = out.emplace_back();
     batch.bytes.resize(count * 3 * 20 * 24), batch.labels.resize(count);
-    set.get_drawn(std::span(order).subspan(at, count), 11, epoch, batch.bytes.data(),
-                  batch.labels.data());
+    set.get_augmented(std::span(order).subspan(at, count), 11, epoch, batch.bytes.data(),
+                      batch.labels.data());
   }
   return out;
 }
@@ -204,7 +206,7 @@ TEST_CASE("GPU images: decoded, scaled and changed as on the CPU") {
   }
 }
 
-TEST_CASE("GPU images: every change gives the CPU's bytes, in any order") {
+TEST_CASE("GPU images: every transform gives the CPU's bytes, in any order") {
   if (!has_decoder()) return;
   const auto noise = std::make_shared<Noise>(24);
   for (const char* augment : kLists) {
@@ -246,11 +248,28 @@ TEST_CASE("GPU images: the same for any number of workers and after a resume") {
   CHECK(made_on_gpu(set, 3, 3) != one);
 }
 
-TEST_CASE("GPU images: a damaged file is stood in for, or an error") {
+TEST_CASE("GPU images: compositions are made on the GPU too") {
+  if (!has_decoder()) return;
+  const auto noise = data::image_dataset(std::make_shared<Noise>(24), with("crop=5,rotate,flip"));
+  const auto some = data::subset(noise, {20, 3, 3, 8, 15, 0, 1});
+  const auto set = data::concat({some, noise});
+  REQUIRE(set->as<data::ImageJobs>() != nullptr);
+  CHECK(set->as<data::ImageJobs>()->for_device());
+  CHECK(set->as<data::ImageJobs>()->device_decodes());
+  CHECK(difference(made_on_gpu(set, 2, 3), made_on_cpu(*set, 3)).most == 0);
+  // Sets of which a device prepares some only are prepared by the CPU.
+  data::ImageOptions on_cpu = with("crop=5,rotate,flip");
+  on_cpu.on_gpu = false;
+  const auto mixed =
+      data::concat({noise, data::image_dataset(std::make_shared<Noise>(24), on_cpu)});
+  CHECK_FALSE(mixed->as<data::ImageJobs>()->for_device());
+}
+
+TEST_CASE("GPU images: a damaged file is replaced, or an error") {
   if (!has_decoder()) return;
   const auto files = std::make_shared<Files>(16, true);
   std::string& damaged = files->bytes_[4];
-  damaged.resize(damaged.size() / 2);  // its end is not there, and half of the pixels
+  damaged.resize(damaged.size() / 2);  // its end and half of the pixels are missing
   damaged += "\xff\xd9";
   data::ImageOptions options = with("resized_crop");
   auto set = data::image_dataset(files, options);
@@ -263,12 +282,22 @@ TEST_CASE("GPU images: a damaged file is stood in for, or an error") {
   set_device("cpu");
 }
 
-TEST_CASE("GPU images: what a GPU does not do is refused, or done by the CPU") {
+TEST_CASE("GPU images: what a GPU does not support is refused, or done by the CPU") {
   const auto files = std::make_shared<Files>(9);
   CHECK(data::why_not_on_gpu(with("resize=30,rotate=10,crop=2,randaugment")).empty());
   data::ImageOptions grey = with("flip");
   grey.input = {1, 20, 24};
   CHECK_THROWS_AS(data::image_dataset(files, grey), ValueError);
+  data::ImageOptions own = with("crop=5");
+  own.augment =
+      data::Transforms({data::transforms::random_crop(5),
+                        data::transforms::function(
+                            "mine", [](io::Image image, data::SampleRandom&) { return image; })});
+  CHECK_THROWS_WITH_AS(
+      data::image_dataset(files, own),
+      doctest::Contains(
+          "transform 'mine' is a function of the program's own, which runs on the CPU"),
+      ValueError);
   // Without a GPU the CPU makes them, whatever is requested.
   const auto set = data::image_dataset(files, with("resized_crop,flip"));
   data::Loader loader(set, {.batch = 9, .shuffle = false, .workers = 2});
@@ -277,7 +306,7 @@ TEST_CASE("GPU images: what a GPU does not do is refused, or done by the CPU") {
   CHECK(batch.input.dtype() == DType::UInt8);
 }
 
-TEST_CASE("GPU images: a run says where they are made, and why") {
+TEST_CASE("GPU images: a run reports where images are decoded, and why") {
   if (!has_decoder()) return;
   train::Settings settings = train::Settings::for_model("resnet20");
   settings.data = "folder:x", settings.device = "cuda", settings.augment_on = "gpu";
@@ -313,7 +342,7 @@ TEST_CASE("GPU images: a run says where they are made, and why") {
   CHECK_THROWS_AS(place("flip"), ValueError);
 }
 
-TEST_CASE("GPU images: a run keeps where they are made") {
+TEST_CASE("GPU images: a run's settings record where images are decoded") {
   if (!has_decoder()) return;
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tenon-test-place";
   for (const char* kind : {"a", "b"}) {
@@ -326,7 +355,8 @@ TEST_CASE("GPU images: a run keeps where they are made") {
   set_device("cuda");
   const auto kept = [&](const char* asked, int workers) {
     settings.augment_on = asked, settings.workers = workers;
-    return train::Session(settings, train::open_data(settings)).settings.augment_on;
+    const train::ResolvedRun run(settings);
+    return train::Session(run, train::open_data(run)).run.settings.augment_on;
   };
   if (test::compiler_is_emulated()) CHECK(kept("auto", 2) == "gpu");
   CHECK(kept("auto", 16) == "cpu");

@@ -114,7 +114,7 @@ const Nvrtc& real_nvrtc() {
 
 }  // namespace
 
-TEST_CASE("digest: texts, their borders and their order count") {
+TEST_CASE("digest: strings, their boundaries and their order count") {
   std::set<Digest> seen;
   for (int i = 0; i < 2000; ++i) seen.insert(key(std::string(static_cast<std::size_t>(i), 'a')));
   for (int i = 0; i < 2000; ++i) seen.insert(key(cat("text ", i)));
@@ -132,7 +132,7 @@ TEST_CASE("digest: texts, their borders and their order count") {
   CHECK(checksum("abc") != checksum("abd"));
 }
 
-TEST_CASE("kernel cache: keeps what is written, ignores what is damaged") {
+TEST_CASE("kernel cache: returns what was written, ignores damaged files") {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path + "/kernels");
   const std::string image = image_of("kernel");
@@ -159,7 +159,7 @@ TEST_CASE("kernel cache: keeps what is written, ignores what is damaged") {
   CHECK(cache.read(key("b")).empty());
 }
 
-TEST_CASE("kernel cache: a folder that cannot be written is read") {
+TEST_CASE("kernel cache: a read-only folder is read") {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path);
   cache.write(key("a"), image_of("a"));
@@ -173,7 +173,7 @@ TEST_CASE("kernel cache: a folder that cannot be written is read") {
   CHECK(nowhere.read(key("a")).empty());
 }
 
-TEST_CASE("kernel cache: stays within its size, oldest first") {
+TEST_CASE("kernel cache: stays within its size, removes the oldest first") {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path, 64 << 10);
   for (int i = 0; i < 20; ++i) {
@@ -210,7 +210,7 @@ TEST_CASE("kernel cache: nothing is removed from a folder of another user, nor t
   fs::remove(other);
 }
 
-TEST_CASE("kernel cache: processes that write at once leave whole files") {
+TEST_CASE("kernel cache: processes that write at the same time leave complete files") {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path);
   std::vector<pid_t> children;
@@ -236,7 +236,7 @@ TEST_CASE("kernel cache: processes that write at once leave whole files") {
   for (int i = 0; i < 5; ++i) CHECK(cache.read(key(cat(i))) == image_of(cat(i), 40000));
 }
 
-TEST_CASE("embedded headers: the files of the tree, and which of them a text needs") {
+TEST_CASE("embedded headers: the files of the tree, and which of them a source needs") {
   const std::string* config = embedded_header("scalar/config.h");
   REQUIRE(config != nullptr);
   std::ifstream file("src/scalar/config.h", std::ios::binary);
@@ -259,7 +259,7 @@ TEST_CASE("embedded headers: the files of the tree, and which of them a text nee
   }
 }
 
-TEST_CASE("built-in kernels: found by text and architecture, where the driver can load them") {
+TEST_CASE("built-in kernels: found by source and architecture if the driver can load them") {
   const Source a{"a", add_text("a", 1)}, b{"b", add_text("b", 1)}, c{"c", add_text("c", 1)};
   const auto kernel = [](const Source& source, const char* arch, const std::string& image) {
     const std::string option = cat("--gpu-architecture=", arch);
@@ -326,7 +326,7 @@ TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {
   }
 }
 
-TEST_CASE("jit: a kernel made for no GPU can be read, not launched") {
+TEST_CASE("jit: a kernel without a GPU can be inspected but not launched") {
   const Source source{"tenon_add", add_text("tenon_add", 1)};
   const auto kernel = compile(Target{}, source);
   CHECK(kernel->source().text == source.text);
@@ -334,7 +334,7 @@ TEST_CASE("jit: a kernel made for no GPU can be read, not launched") {
   CHECK_THROWS_AS(kernel->launch(nullptr, {}, {}, 0, nullptr), DeviceError);
 }
 
-TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
+TEST_CASE("jit: compiles in parallel, launches, and finds kernels again") {
   if (gpu_count() == 0) {
     MESSAGE("skipped: " << why_no_gpu());
     return;
@@ -389,11 +389,11 @@ TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip(
   const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
   REQUIRE(log != nullptr);
   const auto kernel = compile(target_of(0), {"tenon_test_long", add_text("tenon_test_long", 1)});
-  wait_for_compilers(log);  // one of a kernel that does nothing comes first
+  wait_for_compilers(log);  // the first one is of an empty kernel
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-TEST_CASE("jit: a process may end in its first compilation, which is given up") {
+TEST_CASE("jit: a process may end in its first compilation, which is abandoned") {
   if (gpu_count() == 0 || !test::compiler_is_emulated()) {
     MESSAGE("skipped: needs the emulated GPU");
     return;
@@ -456,7 +456,7 @@ TEST_CASE("jit: (a process whose end waits for who waits for a kernel)" * doctes
   waiting = std::async(std::launch::async, [kernel] { kernel->wait(); });
 }
 
-TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
+TEST_CASE("jit: threads that wait for a kernel get an error when the process ends") {
   if (gpu_count() == 0 || !test::compiler_is_emulated()) {
     MESSAGE("skipped: needs the emulated GPU");
     return;
@@ -486,7 +486,7 @@ TEST_CASE("jit: a fork of a process whose workers wait can end") {
   test::check_process("timeout 50", "jit: (a process that forks*");
 }
 
-// Run in a child only, because the setting holds for the whole process.
+// Run in a child only, because the setting applies to the whole process.
 TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
   if (gpu_count() == 0) return;
   cuda::compile_at_launch();
@@ -503,7 +503,7 @@ TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
   CHECK_THROWS_AS(not_needed->wait(), NotSupported);
 }
 
-TEST_CASE("jit: a process may leave compiling to the first launch") {
+TEST_CASE("jit: a process may compile at the first launch") {
   if (gpu_count() == 0) {
     MESSAGE("skipped: " << why_no_gpu());
     return;
@@ -511,7 +511,7 @@ TEST_CASE("jit: a process may leave compiling to the first launch") {
   test::check_process("timeout 50", "jit: (a process that compiles at launch*");
 }
 
-TEST_CASE("nvrtc: a compilation ends when it is told to") {
+TEST_CASE("nvrtc: a compilation can be stopped") {
   const Nvrtc& compiler = real_nvrtc();
   if (!compiler.problem.empty() || std::pair(compiler.major, compiler.minor) < std::pair(12, 8)) {
     MESSAGE("skipped: no NVRTC of 12.8 or newer");
@@ -535,7 +535,7 @@ TEST_CASE("nvrtc: a compilation ends when it is told to") {
   }
 }
 
-TEST_CASE("jit: a source that does not compile brings the compiler's words") {
+TEST_CASE("jit: the error of a source that does not compile has the compiler's messages") {
   if (gpu_count() == 0) {
     MESSAGE("skipped: " << why_no_gpu());
     return;
@@ -554,7 +554,7 @@ TEST_CASE("jit: a source that does not compile brings the compiler's words") {
   }
 }
 
-TEST_CASE("build: the second time comes from disk, and headers count") {
+TEST_CASE("build: the second build reads the cache, and headers are part of the key") {
   if (!nvrtc().problem.empty()) {
     MESSAGE("skipped: " << nvrtc().problem);
     return;

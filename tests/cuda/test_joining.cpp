@@ -27,7 +27,7 @@ nn::AnyModule small_network() {
                         nn::ReLU(), nn::Linear(90, 4));
 }
 
-/// Of so many parameters that their updates take more than 4 KB of arguments.
+/// A network with so many parameters that their updates take more than 4 KB of arguments.
 nn::AnyModule deep_network() {
   nn::Sequential net{nn::Flatten()};
   for (int k = 0; k < 30; ++k) {

@@ -52,7 +52,7 @@ std::vector<Tensor> gradients(std::int64_t window, bool stores_masks) {
 
 }  // namespace
 
-TEST_CASE("kept masks: gradients have the bits of those by stored masks") {
+TEST_CASE("kept masks: gradients have the same bits as with stored masks") {
   if (!test::has_gpu()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16})
     for (const std::int64_t window : {1, 3}) {

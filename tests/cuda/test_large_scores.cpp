@@ -56,7 +56,7 @@ const Sizes kSizes[] = {{2, 3, 3, 33, 61, 16, 16},
 
 }  // namespace
 
-TEST_CASE("large scores: gradients of float32 attention are as good as those written out") {
+TEST_CASE("large scores: gradients of float32 attention are as accurate as those of plain ops") {
   if (!test::has_gpu()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
@@ -88,7 +88,7 @@ TEST_CASE("large scores: a query that sees one key has no gradient") {
   }
 }
 
-TEST_CASE("large scores: gradients of keys and values alone have the same bits") {
+TEST_CASE("large scores: without the gradient of queries, the others have the same bits") {
   if (!test::has_gpu()) return;
   const Operands o = on(large_scores({1, 2, 2, 70, 100, 16, 16}, Masked::No), device("cuda"));
   const Tensors all = results(o, Masked::No, DType::Float32);

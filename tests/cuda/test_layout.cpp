@@ -62,7 +62,7 @@ std::vector<std::vector<float>> results(const Sizes& s) {
 
 }  // namespace
 
-TEST_CASE("layout: images with the channels last have the CPU's numbers") {
+TEST_CASE("layout: channels-last images have the CPU's numbers") {
   if (!test::has_gpu()) return;
   for (const Sizes& s : {Sizes{2, 16, 24, 5, 7}, Sizes{1, 24, 16, 4, 4}, Sizes{3, 16, 16, 1, 1},
                          Sizes{2, 20, 16, 3, 3}}) {

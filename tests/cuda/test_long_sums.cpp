@@ -104,7 +104,7 @@ constexpr std::int64_t kRows = 2112, kSide = 512;
 
 }  // namespace
 
-TEST_CASE("cuda long sums: rows of two warps to a block's, behind a sum and a bias") {
+TEST_CASE("cuda long sums: rows of two warps up to a block, after a sum and a bias") {
   if (!test::has_gpu()) return;
   for (const std::int64_t length : {641, 700, 768, 1000, 1024}) {
     CAPTURE(length);
@@ -128,7 +128,7 @@ TEST_CASE("cuda long sums: columns of a normalisation's gradients") {
     check([r = rows, n = length](DType dtype) { return norm_gradients(dtype, r, n); }, 3e-5);
 }
 
-TEST_CASE("cuda long sums: rows of 16 bits are loaded ahead, each by a warp") {
+TEST_CASE("cuda long sums: 16-bit rows are loaded ahead, each by one warp") {
   if (!test::has_gpu()) return;
   for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {2048, 64}, {2051, 264}, {2201, 768}, {2500, 1024}})
@@ -145,14 +145,14 @@ TEST_CASE("cuda long sums: updates of long rows in the order of their indices") 
   check([&](DType dtype) { return embedding_gradient(dtype, spread()); }, 3e-6);
   check([](DType dtype) { return embedding_gradient(dtype, zeros({4097}, DType::Int64)); }, 3e-6);
   check([](DType dtype) { return embedding_gradient(dtype, arange(kWords - 1, kWords)); }, 3e-6);
-  // Most of them one word, more than a block lists at a time.
+  // Most indices are equal: more of one than a block lists at a time.
   check(
       [](DType dtype) {
         const Tensor k = arange(0, 9001);
         return embedding_gradient(dtype, where(lt(remainder(k, 3), 2), 17, remainder(k, 40)));
       },
       3e-6);
-  // Added to what is there.
+  // Added to existing values.
   check(
       [&](DType dtype) {
         const Tensor base = on(drawn({kWords, kWidth}, 1, 0), dtype),
@@ -189,7 +189,7 @@ TEST_CASE("cuda long sums: products beside normalisations are stored in 16 bits"
   }
 }
 
-TEST_CASE("cuda long sums: who is rounded") {
+TEST_CASE("cuda long sums: which products are rounded") {
   const auto rounded = [](Precision precision, std::int64_t rows) {
     set_precision(precision);
     const Block block{test::leaf({rows, kSide}), test::leaf({kSide, kSide}),

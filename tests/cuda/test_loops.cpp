@@ -13,7 +13,7 @@ using namespace tenon;
 using test::distance;
 using test::Tensors;
 
-TEST_CASE("GPU loops: a scan gives what the loop written out gives, gradients too") {
+TEST_CASE("GPU loops: a scan equals the unrolled loop, gradients too") {
   if (!test::has_gpu()) return;
   const Device gpu = device("cuda");
   for (const test::LoopCase& c : test::loop_cases(DType::Float32, 4))
@@ -50,7 +50,7 @@ TEST_CASE("GPU loops: compiled, captured and replayed, as on the CPU") {
     CHECK(ours[k] == doctest::Approx(theirs[k]).epsilon(1e-5));
 }
 
-TEST_CASE("GPU loops: cond computes both branches and takes one") {
+TEST_CASE("GPU loops: cond computes both branches and selects one") {
   if (!test::has_gpu()) return;
   const Device gpu = device("cuda");
   const Tensor a = variable(to(test::draw({3}, 1, DType::Float32), gpu));
@@ -65,7 +65,7 @@ TEST_CASE("GPU loops: cond computes both branches and takes one") {
   }
 }
 
-TEST_CASE("GPU loops: one map writes all parts of a concatenation where they go") {
+TEST_CASE("GPU loops: one map writes all parts of a concatenation in place") {
   if (!test::has_gpu()) return;
   const Tensor a = test::draw({6, 5}, 3, DType::Float32), b = test::draw({5}, 4, DType::Float32);
   for (const int axis : {0, 1}) {
@@ -83,7 +83,7 @@ TEST_CASE("GPU loops: one map writes all parts of a concatenation where they go"
 
 namespace {
 
-// A layer's output and its gradients, of the last state too or not.
+// A layer's output and its gradients; with `reads_state` the last state's too.
 Tensors of_lstm(const nn::LSTM& layer, const Tensor& x, bool reads_state) {
   const nn::LstmResult y = layer(x);
   Tensor loss = sum(square(y.output));
@@ -126,7 +126,7 @@ TEST_CASE("GPU loops: recurrent weights and states that are rounded once, values
   }
 }
 
-TEST_CASE("GPU loops: a step of a recurrent layer rounds nothing but what it makes") {
+TEST_CASE("GPU loops: a step of a recurrent layer rounds only its results") {
   set_precision(Precision::Bf16);
   const nn::LSTM layer(256, 256);
   const Tensors roots = of_lstm(layer, test::leaf({5, 128, 256}), false);
@@ -137,7 +137,7 @@ TEST_CASE("GPU loops: a step of a recurrent layer rounds nothing but what it mak
     for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies) {
       ++loops;
       INFO(print_steps(*body));
-      CHECK(body->steps.size() == 2);  // a product and what is element by element
+      CHECK(body->steps.size() == 2);  // a product and a map
       for (const Step& inside : body->steps) {
         if (inside.region.kind != RegionKind::Contraction) continue;
         const Contraction& c = inside.region.contraction;

@@ -68,7 +68,7 @@ std::shared_ptr<const Program> planned(Precision precision, Device::Kind kind, b
 
 }  // namespace
 
-TEST_CASE("cuda argument precision: gradients are float64's within the operands' rounding") {
+TEST_CASE("cuda argument precision: gradients equal float64's within the operands' rounding") {
   if (!test::has_gpu()) return;
   const auto wanted = values(layers(DType::Float64).roots());
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
@@ -86,16 +86,16 @@ TEST_CASE("cuda argument precision: gradients are float64's within the operands'
   }
 }
 
-TEST_CASE("cuda argument precision: what is kept for the gradient has 16 bits") {
+TEST_CASE("cuda argument precision: values kept for the gradient have 16 bits") {
   constexpr Device::Kind kGpu = Device::Kind::Cuda;
   // The argument, the activation and its gradient.
   const auto gpu = planned(Precision::Bf16, kGpu, false, true);
   CHECK(kept(*gpu, DType::BFloat16) == 3);
   CHECK(kept(*gpu, DType::Float32) == 0);
-  // As they stand: in float32, where something else is made of them, on a CPU.
+  // Unchanged: in float32, where other steps read them, on a CPU.
   CHECK(kept(*planned(Precision::Fp32, kGpu, false, true), DType::Float32) == 3);
   CHECK(kept(*planned(Precision::Bf16, kGpu, true, true), DType::Float32) >= 1);
   CHECK(kept(*planned(Precision::Bf16, Device::Kind::Cpu, false, true), DType::BFloat16) == 0);
-  // Nothing is kept for a gradient that nobody wants.
+  // Nothing is kept for a gradient that is not computed.
   CHECK(kept(*planned(Precision::Bf16, kGpu, false, false), DType::BFloat16) == 1);
 }

@@ -96,7 +96,7 @@ std::shared_ptr<const Program> planned(Precision precision, Device::Kind kind, N
 
 }  // namespace
 
-TEST_CASE("cuda residual precision: gradients are float64's within the operands' rounding") {
+TEST_CASE("cuda residual precision: gradients equal float64's within the operands' rounding") {
   if (!test::has_gpu()) return;
   for (const Norm norm : {Norm::Before, Norm::Behind}) {
     CAPTURE(static_cast<int>(norm));
@@ -113,7 +113,7 @@ TEST_CASE("cuda residual precision: gradients are float64's within the operands'
   }
 }
 
-TEST_CASE("cuda residual precision: in bfloat16 on a GPU neither stream nor gradient is float32") {
+TEST_CASE("cuda residual precision: in bfloat16 on a GPU, stream and gradient have 16 bits") {
   constexpr Device::Kind kGpu = Device::Kind::Cuda;
   for (const Norm norm : {Norm::Before, Norm::Behind}) {
     CAPTURE(static_cast<int>(norm));
@@ -126,7 +126,7 @@ TEST_CASE("cuda residual precision: in bfloat16 on a GPU neither stream nor grad
   }
 }
 
-TEST_CASE("cuda residual precision: what is kept, asked for or no stream has float32's digits") {
+TEST_CASE("cuda residual precision: kept values, results and other sums stay float32") {
   if (!test::has_gpu()) return;
   constexpr std::int64_t kMany = 1024;  // squared, as large as what is rounded
   // The first number of the first tensor that `f` gives, all of which are computed together.

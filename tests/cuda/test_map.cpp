@@ -105,7 +105,7 @@ TEST_CASE("cuda map: in-place updates") {
     const int new_p = t.compute(Op::Sub, F, old_p, t.compute(Op::Mul, F, new_v, rate));
     t.store_to(new_v, t.broadcast(v), v);
     t.store_to(new_p, t.broadcast(p), p);
-    t.store_to(old_p, t.broadcast(w), w);  // a swap: what w takes is the old p
+    t.store_to(old_p, t.broadcast(w), w);  // a swap: w gets the old p
     t.store(t.compute(Op::Add, F, old_p, old_v));
     check(t);
   }
@@ -141,7 +141,7 @@ TEST_CASE("cuda map: softmax cross-entropy and its gradient") {
   }
 }
 
-TEST_CASE("cuda map: columns of what rows store in 16 bits are summed from there") {
+TEST_CASE("cuda map: column sums read the 16-bit values that rows store") {
   for (const Shape& space : {Shape{40, 2000}, Shape{33, 1025}, Shape{300, 4098}})
     for (const bool stored : {true, false}) {
       CAPTURE(space.str());
@@ -179,7 +179,7 @@ TEST_CASE("cuda map: row reductions of every kind and dtype") {
     }
 }
 
-TEST_CASE("cuda map: NaN wins in extrema, and its first place is the index") {
+TEST_CASE("cuda map: NaN wins in extrema: they return NaN, and the index of the first NaN") {
   const double nan = std::nan("");
   for (const std::int64_t length : {7, 100, 2500}) {
     DeviceCheck t = with_space({2, length}, true);
@@ -231,7 +231,7 @@ TEST_CASE("cuda map: one-axis reductions of large and small arrays") {
   }
 }
 
-TEST_CASE("cuda map: random numbers are the reference's") {
+TEST_CASE("cuda map: random numbers equal the reference's") {
   for (const Shape& space : {Shape{5}, Shape{257}, Shape{33, 41}, Shape{50001}}) {
     DeviceCheck t = with_space(space);
     const ValueId state = t.leaf_of(DType::Int64, {2}, {1234567, 89});
@@ -293,7 +293,7 @@ TEST_CASE("cuda map: a value used before and after a row's result, in rows of ev
   }
 }
 
-TEST_CASE("cuda map: sums that many blocks share are joined too, with the bits of one alone") {
+TEST_CASE("cuda map: sums shared by many blocks are joined too, with the same bits as alone") {
   DeviceCheck t = with_space({10});
   std::vector<Region> regions;
   for (const std::int64_t n : {48000, 300, 1, 9600, 48000}) {
@@ -366,7 +366,7 @@ TEST_CASE("cuda map: many regions take few launches") {
     t.region = regions[k];
     expected.push_back(t.run(cpu::reference_engine(), 1)[k]);
   }
-  // What a launch takes from drivers before CUDA 12.1, and since.
+  // The limit of a launch's arguments before CUDA 12.1, and since.
   for (const int bytes : {4096, 32764}) {
     CAPTURE(bytes);
     cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();

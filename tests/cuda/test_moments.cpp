@@ -89,7 +89,7 @@ TEST_CASE("moments: deviations over any axes, beside the sum") {
       }
 }
 
-TEST_CASE("moments: so many numbers that threads read eight channels at once, and many blocks") {
+TEST_CASE("moments: large inputs: threads read eight channels at once, in many blocks") {
   for (const Shape& space : {Shape{20000, 64}, Shape{9000, 256}, Shape{70001, 16},
                              Shape{1500, 1024}, Shape{30000, 72}}) {
     CAPTURE(space.str());
@@ -98,7 +98,7 @@ TEST_CASE("moments: so many numbers that threads read eight channels at once, an
   }
 }
 
-TEST_CASE("moments: put together of means and deviations of so many numbers each") {
+TEST_CASE("moments: merged from means and deviations of parts") {
   for (const Shape& space : {Shape{3136, 64}, Shape{49, 1024}, Shape{784, 256}, Shape{13, 72}}) {
     CAPTURE(space.str());
     DeviceCheck t = test::map_over<DeviceCheck>(space, false);
@@ -125,7 +125,7 @@ TEST_CASE("moments: the same bits again, and without the sum beside them") {
   CHECK(alone.back() == first.back());
 }
 
-TEST_CASE("moments: a mean a hundred thousand deviations from zero costs no digits") {
+TEST_CASE("moments: a mean of 100,000 standard deviations costs no digits") {
   if (!DeviceCheck::can_run()) return;
   for (const Shape& shape : {Shape{16, 8, 12, 12}, Shape{300, 64}, Shape{40, 16, 3, 3}}) {
     CAPTURE(shape.str());
@@ -143,7 +143,7 @@ TEST_CASE("moments: a mean a hundred thousand deviations from zero costs no digi
   }
 }
 
-TEST_CASE("moments: numbers whose squares overflow, with no deviation or an infinite one") {
+TEST_CASE("moments: numbers whose squares overflow, with zero or infinite variance") {
   if (!DeviceCheck::can_run()) return;
   for (const std::int64_t count : {3, 40, 300, 5000}) {
     CAPTURE(count);
@@ -161,7 +161,7 @@ TEST_CASE("moments: numbers whose squares overflow, with no deviation or an infi
   for (const float v : cast(spread, F).to_vector<float>()) CHECK(std::isinf(v));
 }
 
-TEST_CASE("moments: gradients of normalised batches, and theirs, are the CPU's") {
+TEST_CASE("moments: first and second gradients of normalised batches equal the CPU's") {
   if (!DeviceCheck::can_run()) return;
   const Shape shape{6, 8, 5, 5};
   std::vector<float> numbers(static_cast<std::size_t>(shape.numel()));

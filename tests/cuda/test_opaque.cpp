@@ -102,7 +102,7 @@ TEST_CASE("cuda opaque: padding of any axes, merged or not") {
   check(empty);
 }
 
-TEST_CASE("cuda opaque: gather and scatters by an index an element") {
+TEST_CASE("cuda opaque: gather and scatters with one index for each element") {
   for (const DType dtype :
        {DType::Bool, DType::UInt8, DType::BFloat16, DType::Float32, DType::Int64})
     for (const DType index : {DType::Int32, DType::Int64})
@@ -145,7 +145,7 @@ TEST_CASE("cuda opaque: rows by a vector of indices") {
       }
 }
 
-TEST_CASE("cuda opaque: an index outside is an error when a value is read, and only then") {
+TEST_CASE("cuda opaque: an index out of range is an error at the next read of a value") {
   if (!DeviceCheck::can_run()) return;
   for (const Op op : {Op::Gather, Op::ScatterAdd, Op::Scatter}) {
     DeviceCheck t;
@@ -373,7 +373,7 @@ TEST_CASE("cuda opaque: maxima over images with the channels last and their grad
 TEST_CASE("cuda opaque: numbers of maxima where there are NaN and nothing finite") {
   if (!DeviceCheck::can_run()) return;
   const double nan = std::nan(""), inf = HUGE_VAL;
-  // Windows of 2 x 2: the last NaN, the first of equal ones.
+  // Windows of 2 x 2: the last NaN, or the first of equal maxima.
   const double rows[2][8] = {{1, nan, -inf, -inf, 2, nan, inf, 3},
                              {3, nan, -inf, -inf, 5, 1, 4, inf}};
   const Shape image{1, 2, 8, 8}, small{1, 1, 4, 8};
@@ -401,7 +401,7 @@ TEST_CASE("cuda opaque: numbers of maxima where there are NaN and nothing finite
   CHECK(maxima[24] == HUGE_VALF);
 }
 
-TEST_CASE("cuda opaque: a maximum past the whole image") {
+TEST_CASE("cuda opaque: a maximum over a window larger than the image") {
   if (!DeviceCheck::can_run()) return;
   const Shape image{1, 1, 2, 2}, one{1, 1, 1, 1};
   const auto run = [&](Op op, const Shape& second, const Shape& out) {
@@ -425,7 +425,7 @@ TEST_CASE("cuda opaque: a maximum past the whole image") {
   CHECK(run(Op::MaxPool2dGrad, one, image) == std::vector<float>{0, 0, 0, 0});
 }
 
-TEST_CASE("cuda opaque: a maximum is the first of equals, and a NaN") {
+TEST_CASE("cuda opaque: a maximum is the first of equal ones, or NaN") {
   DeviceCheck t;
   t.region.kind = RegionKind::Opaque;
   Opaque& o = t.region.opaque;
@@ -447,7 +447,7 @@ TEST_CASE("cuda opaque: softmax that was not decomposed") {
       }
 }
 
-TEST_CASE("cuda opaque: sorting, in every dtype, of rows of one piece and of several") {
+TEST_CASE("cuda opaque: sorting, in every dtype, of rows of one part and of several") {
   for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
                             DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
     DeviceCheck t = opaque(Op::Sort, {{dtype, {3, 37}}}, dtype, {3, 37});
@@ -466,7 +466,7 @@ TEST_CASE("cuda opaque: sorting, in every dtype, of rows of one piece and of sev
     }
 }
 
-TEST_CASE("cuda opaque: places alone of a sort, and nothing of an empty one") {
+TEST_CASE("cuda opaque: only the indices of a sort, and a sort of no elements") {
   DeviceCheck t;
   t.region.kind = RegionKind::Opaque;
   Opaque& o = t.region.opaque;
@@ -487,13 +487,13 @@ TEST_CASE("cuda opaque: what is not claimed, and why") {
   DeviceCheck pool =
       opaque(Op::MaxPool2d, {{DType::Int32, {1, 1, 2, 2}}}, DType::Int32, {1, 1, 1, 1});
   CHECK_FALSE(engine().claims(pool.region, pool.values, &why));
-  CHECK(why == "pooling and softmax of whole numbers");
+  CHECK(why == "pooling and softmax of integers");
   DeviceCheck map;
   CHECK_FALSE(engine().claims(map.region, map.values, &why));
-  CHECK(why == "it is no opaque region");
+  CHECK(why == "it is not an opaque region");
 }
 
-TEST_CASE("cuda opaque: a new batch size is the same source") {
+TEST_CASE("cuda opaque: a new batch size has the same source") {
   const auto source = [](std::int64_t batch) {
     DeviceCheck t = opaque(Op::MaxPool2d, {{DType::Float32, {batch, 6, 28, 28}}}, DType::Float32,
                            {batch, 6, 14, 14});
@@ -524,7 +524,7 @@ TEST_CASE(
   for (const DType dtype : kFloating)
     for (const std::int64_t size : {1, 4, 5}) run({2, 7, 3, 5}, dtype, size, false);
   run({3, 4}, DType::Float32, 3, false);
-  run({2, 3, 2}, DType::Float32, 12, false);  // wider than the channels
+  run({2, 3, 2}, DType::Float32, 12, false);  // a window wider than the channels
   run({0, 3, 2}, DType::Float32, 5, false);
   for (const DType dtype : {DType::Float16, DType::BFloat16})
     for (const std::int64_t size : {1, 2, 5, 8, 9})

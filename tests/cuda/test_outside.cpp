@@ -16,7 +16,7 @@
 
 using namespace tenon;
 
-TEST_CASE("outside: an index in a captured step, by layer and place") {
+TEST_CASE("outside: an index in a captured step is reported with layer and position") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   const Scope scope("words");
@@ -40,7 +40,7 @@ TEST_CASE("outside: an index in a captured step, by layer and place") {
   set_device("cpu");
 }
 
-TEST_CASE("outside: a class in a captured training step, at the next read") {
+TEST_CASE("outside: a class in a captured training step is reported at the next read") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   nn::Linear net(3, 4);

@@ -1,5 +1,5 @@
-// Kernels of a graph that may be launched before those in front of them have ended: which edges are
-// programmatic, and that results stay the same. On a GPU, real or emulated.
+// Kernels of a graph that may be launched before earlier ones have ended: which edges are
+// programmatic, and that the results are the same. On a GPU, real or emulated.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -45,7 +45,7 @@ struct Chain {
     kernel(waits)->launch(stream.get(), {(kCount + 127) / 128}, {128}, 0, params);
   }
 
-  /// Gives the last kernel.
+  /// Returns the last kernel.
   Nodes capture() {
     const Nodes copied{
         graph.add_copy({}, flat_copy(x->data(), zeros->data(), static_cast<std::int64_t>(kBytes)))};

@@ -159,7 +159,7 @@ std::vector<Value> scores_in(const Program& program, std::int64_t rows) {
 
 }  // namespace
 
-TEST_CASE("cuda wide rows: losses and gradients are float64's within the operands' rounding") {
+TEST_CASE("cuda logit rows: losses and gradients equal float64's within the operands' rounding") {
   if (!test::has_gpu()) return;
   ClassLossOptions smooth, some, all;
   smooth.label_smoothing = 0.1;
@@ -174,7 +174,7 @@ TEST_CASE("cuda wide rows: losses and gradients are float64's within the operand
                          {257, 1025, false, some},
                          {256, 1033, false, all},
                          {256, 1031, true, smooth, true, 0, kDeep},
-                         // The columns beyond, of weights and a bias of zeros, would lie far above
+                         // The padding columns, of zero weights and bias, would be far above
                          // all classes, and be infinite in the gradient.
                          {256, 1029, true, {}, false, -1000, kDeep}};
   for (const Loss& s : losses)
@@ -182,7 +182,7 @@ TEST_CASE("cuda wide rows: losses and gradients are float64's within the operand
       CHECK(checked(s, precision) == on_gpu(s, precision));
 }
 
-TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16 bytes can read") {
+TEST_CASE("cuda logit rows: scores are stored in 16 bits, in rows aligned to 16 bytes") {
   const test::Settings kGpu;
   for (const std::int64_t classes : {1025, 1030, 1032}) {
     CAPTURE(classes);
@@ -201,7 +201,7 @@ TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16
     ClassLossOptions smooth;
     smooth.label_smoothing = 0.1;
     for (const ClassLossOptions& options : {ClassLossOptions{}, smooth}) {
-      // The bias gradient is summed from the operands of products, by the same step.
+      // The same step sums the bias gradient from the operands of products.
       const auto biased = planned({256, classes, true, options}, Precision::Bf16, kGpu);
       CHECK(std::count_if(biased->steps.begin(), biased->steps.end(), reads_scores) == 1);
       for (const Value& value : scores_in(*biased, 256)) CHECK(value.dtype == DType::BFloat16);
@@ -219,7 +219,7 @@ TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16
   CHECK(is_whole(planned({256, 1025}, Precision::Bf16, kGpu, true), 256));
 }
 
-TEST_CASE("cuda wide rows: products of the gradient run over whole rows too") {
+TEST_CASE("cuda logit rows: products of the gradient also run over padded rows") {
   using Sizes = std::vector<std::vector<std::int64_t>>;
   const test::Settings alone, library{.has_product_library = true};
   const auto count_pads = [](const Program& program) {
@@ -245,7 +245,7 @@ TEST_CASE("cuda wide rows: products of the gradient run over whole rows too") {
   CHECK(products_in(*planned({4096, 1032}, Precision::Bf16, library)) == whole);
 }
 
-TEST_CASE("cuda wide rows: an update reads a weight's gradient where its whole rows lie") {
+TEST_CASE("cuda logit rows: an update reads a weight's gradient from its padded rows") {
   constexpr std::int64_t kWords = 1027;
   for (const bool clips : {false, true}) {
     CAPTURE(clips);
@@ -278,7 +278,7 @@ TEST_CASE("cuda wide rows: an update reads a weight's gradient where its whole r
   }
 }
 
-TEST_CASE("vendor: products of wide rows' gradients give float64's results") {
+TEST_CASE("vendor: products of padded rows' gradients give float64's results") {
   if (!test::has_gpu()) return;
   ClassLossOptions smooth;
   smooth.label_smoothing = 0.1;
@@ -289,7 +289,7 @@ TEST_CASE("vendor: products of wide rows' gradients give float64's results") {
   checked({4096, 1027, true, smooth, true, 0, kDeep}, Precision::Bf16, 2);
 }
 
-TEST_CASE("cuda wide rows: other products read scores beside the loss's") {
+TEST_CASE("cuda logit rows: products other than the loss's read scores") {
   if (!test::has_gpu()) return;
   const auto run = [](DType dtype) {
     const Data d({256, 1027, false, {}, false, 0, kDeep});
@@ -315,8 +315,7 @@ TEST_CASE("cuda wide rows: other products read scores beside the loss's") {
   }
 }
 
-TEST_CASE(
-    "cuda wide rows: rows of 16-bit scores are read once, however often they are passed over") {
+TEST_CASE("cuda logit rows: 16-bit scores are read once for all passes over a row") {
   for (const bool bias : {false, true}) {
     CAPTURE(bias);
     const auto program = planned({512, 50257, bias}, Precision::Bf16, {});
@@ -346,7 +345,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda wide rows: a bias is added by the product, where rows need no padding") {
+TEST_CASE("cuda logit rows: the product adds the bias if rows need no padding") {
   const auto program = planned({512, 10000, true}, Precision::Bf16, {});
   int losses = 0;
   for (const Step& step : program->steps) {

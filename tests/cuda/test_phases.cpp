@@ -186,7 +186,7 @@ std::string columns_then(std::int64_t outer, std::int64_t channels, std::int64_t
 
 }  // namespace
 
-TEST_CASE("cuda phases: what is made of a column's sums is work of the block that has them") {
+TEST_CASE("cuda phases: the block with a column's sums processes them") {
   struct Case {
     std::int64_t outer, channels, inner;
   };
@@ -200,7 +200,7 @@ TEST_CASE("cuda phases: what is made of a column's sums is work of the block tha
   }
 }
 
-TEST_CASE("cuda phases: what few blocks would do behind many is the last one's work") {
+TEST_CASE("cuda phases: work of few blocks after many is the last block's") {
   for (const Reads reads : {Reads::Others, Reads::First, Reads::Changed, Reads::Rounded})
     for (const std::int64_t channels : {64, 1000}) {
       CAPTURE(static_cast<int>(reads));
@@ -272,7 +272,7 @@ TEST_CASE("cuda phases: without reductions") {
   CHECK_FALSE(contains(text, "load_constant_row<4>(x0"));
 }
 
-TEST_CASE("cuda phases: all of it one block's work") {
+TEST_CASE("cuda phases: all phases in one block") {
   Phases phases;
   const ValueId row = phases.t().leaf(F, {300});
   ValueId norm = phases.root_of_row(row, 300, {});
@@ -284,7 +284,7 @@ TEST_CASE("cuda phases: all of it one block's work") {
   CHECK_FALSE(contains(text, "ends_last"));
 }
 
-TEST_CASE("cuda phases: a row for all, the work of many, and the last block's") {
+TEST_CASE("cuda phases: a row that all blocks read, the work of many, and the last block's") {
   Phases phases;
   const ValueId row = phases.t().leaf(F, {300}), x = phases.t().leaf(F, {20000}),
                 g = phases.t().leaf(F, {20000});
@@ -300,7 +300,7 @@ TEST_CASE("cuda phases: a row for all, the work of many, and the last block's") 
   CHECK(contains(text, "ends_last"));
 }
 
-TEST_CASE("cuda phases: a row that every block makes for itself, and where none may") {
+TEST_CASE("cuda phases: a row that every block computes, and where that is not allowed") {
   struct Case {
     const char* what;
     bool by_all, elements = false, reads_elements = false, in_place = false, written_later = false,
@@ -353,7 +353,7 @@ TEST_CASE("cuda phases: a row that every block makes for itself, and where none 
   }
 }
 
-TEST_CASE("cuda phases: blocks that would have to wait for one another") {
+TEST_CASE("cuda phases: blocks that would have to wait for each other") {
   Phases phases;
   const std::int64_t n = 30000;
   const ValueId x = phases.t().leaf(F, {n}), g = phases.t().leaf(F, {n});
@@ -431,7 +431,7 @@ Course fit(const Setting& s, const char* device, bool phases = true) {
 
 }  // namespace
 
-TEST_CASE("GPU phases: a clipped training is that of three launches a step, bit for bit") {
+TEST_CASE("GPU phases: a clipped training is bit-equal to three launches a step") {
   if (!test::has_gpu()) return;
   const Setting settings[] = {
       {"sgd", Precision::Fp32, 0.05},         {"sgd", Precision::Fp32, 1e6},  // never too long
@@ -450,7 +450,7 @@ TEST_CASE("GPU phases: a clipped training is that of three launches a step, bit 
   }
 }
 
-TEST_CASE("GPU phases: a clipped training takes the CPU's course") {
+TEST_CASE("GPU phases: a clipped training takes the same course as on the CPU") {
   if (!test::has_gpu()) return;
   for (const char* optimizer : {"sgd", "adamw"}) {
     CAPTURE(std::string(optimizer));

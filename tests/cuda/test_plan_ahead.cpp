@@ -49,7 +49,7 @@ struct Watch final : train::Callback {
 
 }  // namespace
 
-TEST_CASE("plan ahead: the step is planned once, by who comes first") {
+TEST_CASE("plan ahead: the step is planned once, by the thread that comes first") {
   if (!has_gpu()) return;
   const TestFolder folder;
   const auto plans_of = [](const auto& run) {
@@ -74,33 +74,33 @@ TEST_CASE("plan ahead: the step is planned once, by who comes first") {
     s.data = c.data;
     s.precision = c.precision;
     s.schedule = "constant";  // a new rate is a number, which is a program of one step
-    train::start_run(s, folder / "first", {});  // what runs once (weights) is known then
+    train::start_run(s, folder / "first",
+                     {});  // the programs that run once (weights) are planned then
     // The step and the evaluation.
     CHECK(plans_of([&] { train::start_run(s, folder / "second", {}); }) == 2);
     const auto resume = [&](const char* epochs) {
       train::resume_run(folder / "second", {}, {{"epochs", epochs}});
     };
-    resume("2"), resume("3");  // what loading plans is known then
+    resume("2"), resume("3");  // the programs of loading are planned then
     CHECK(plans_of([&] { resume("4"); }) == 2);
     std::filesystem::remove_all(folder / "first");
     std::filesystem::remove_all(folder / "second");
   }
 }
 
-TEST_CASE("plan ahead: an incomplete batch asks for no kernel either") {
+TEST_CASE("plan ahead: an incomplete batch requests no kernels either") {
   if (!has_gpu()) return;
   const TestFolder folder;
   const auto watch = std::make_shared<Watch>();
   train::Settings s = small_run();
   s.data = "digits:288,32";
   s.batch = 256;
-  s.precision = "tf32";  // whose kernels no other case asks for
+  s.precision = "tf32";  // no other case requests these kernels
   CHECK(train::start_run(s, folder / "run", {{watch}, {}}).steps == 2);
   CHECK(watch->after_last_step == watch->after_first_step);
 }
 
-TEST_CASE(
-    "plan ahead: the weights are those that the seed draws, and the first checkpoint has them") {
+TEST_CASE("plan ahead: the weights follow from the seed, and the first checkpoint has them") {
   if (!has_gpu()) return;
   const TestFolder folder;
   const auto watch = std::make_shared<Watch>();

@@ -102,7 +102,7 @@ void at_sizes(Step step, Check&& check) {
 
 }  // namespace
 
-TEST_CASE("cuda product columns: gradients of bottlenecks are the CPU's") {
+TEST_CASE("cuda product columns: gradients of bottlenecks equal the CPU's") {
   if (!DeviceCheck::can_run()) return;
   at_sizes(bottlenecks, [](const auto& make, const Values& wanted) {
     const Values got = made_on("cuda", Precision::Bf16, make);
@@ -116,7 +116,7 @@ TEST_CASE("cuda product columns: gradients of bottlenecks are the CPU's") {
   });
 }
 
-TEST_CASE("cuda product columns: sums of whole numbers lose nothing") {
+TEST_CASE("cuda product columns: sums of integers are exact") {
   if (!DeviceCheck::can_run()) return;
   at_sizes(known_columns, [](const auto& make, const Values& wanted) {
     const Values got = made_on("cuda", Precision::Bf16, make);

@@ -200,7 +200,7 @@ TEST_CASE("prologues: convolutions and their gradients; what is padded stays zer
       }
 }
 
-TEST_CASE("prologues: the kernel that candidates are compared with") {
+TEST_CASE("prologues: the kernel that tuning compares with") {
   if (!DeviceCheck::can_run()) return;
   int turn = 0;
   for (const Op op : {Op::Matmul, Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
@@ -218,7 +218,7 @@ TEST_CASE("prologues: the kernel that candidates are compared with") {
     }
 }
 
-TEST_CASE("prologues: dropout draws the numbers that it draws elsewhere") {
+TEST_CASE("prologues: dropout draws the same numbers as in a map") {
   if (!DeviceCheck::can_run()) return;
   std::vector<float> numbers(31 * 44);
   for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k % 17) / 8 - 1;
@@ -240,7 +240,7 @@ TEST_CASE("prologues: dropout draws the numbers that it draws elsewhere") {
             doctest::Approx(static_cast<double>(here[k][i])).epsilon(1e-4));
 }
 
-TEST_CASE("prologues: texts compile for the oldest and the newest GPU") {
+TEST_CASE("prologues: sources compile for the oldest and the newest GPU") {
   if (!cuda::nvrtc().problem.empty()) {
     MESSAGE("skipped: " << cuda::nvrtc().problem);
     return;

@@ -284,7 +284,7 @@ Found run(Formula formula, const char* device, bool merged) {
 
 }  // namespace
 
-TEST_CASE("cuda reduced results: programs with them and without, and the CPU's") {
+TEST_CASE("cuda reduced results: programs with and without them, and the CPU's") {
   if (!DeviceCheck::can_run()) return;
   int number = 0;
   for (const Formula formula : kFormulas) {

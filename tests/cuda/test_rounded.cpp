@@ -98,7 +98,7 @@ TEST_CASE("cuda rounded: an update writes the copy along with the weight") {
   }
 }
 
-TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere") {
+TEST_CASE("cuda rounded: the copy follows a weight that another step assigns") {
   if (!has_gpu()) return;
   const OnGpu gpu(Precision::Bf16);
   Network n;
@@ -118,7 +118,7 @@ TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere")
 }
 
 TEST_CASE(
-    "cuda rounded: training is what it is without copies, and another precision has its own") {
+    "cuda rounded: training is the same without copies, and each precision has its own copy") {
   if (!has_gpu()) return;
   const OnGpu gpu(Precision::Bf16);
   Network n, plain;
@@ -149,7 +149,7 @@ TEST_CASE(
   CHECK(exact.plan(data).steps().find("float16") == std::string::npos);
 }
 
-TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rounded values") {
+TEST_CASE("cuda rounded: sums of rounded operands read the rounded values") {
   if (!has_gpu()) return;
   const OnGpu gpu(Precision::Bf16);
   const Tensor x = randn({300, 320}).eval(), w = variable(randn({520, 320}));

@@ -60,16 +60,16 @@ std::string refusal(const DeviceCheck& t) {
 
 }  // namespace
 
-TEST_CASE("simt claims large float32 products whose columns lie across k") {
+TEST_CASE("simt claims large float32 products whose columns are not contiguous along k") {
   CHECK(refusal(product({1024, 4096, 1000})) == "");
   CHECK(refusal(product({2048, 784, 1023})) == "");
   CHECK(refusal(product({1000, 4096, 1027, false})) == "");
   CHECK(refusal(product({1024, 768, 4096, false})) == "too small a product");
   CHECK(refusal(product({1024, 4096, 1024, true, true})) ==
         "columns that are contiguous along the inner sum");
-  CHECK(refusal(product({1024, 4095, 1024})) == "lines that are no multiples of 16 bytes");
+  CHECK(refusal(product({1024, 4095, 1024})) == "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({1024, 4096, 1024, true, false, "", 2})) ==
-        "lines that are no multiples of 16 bytes");
+        "lines that are not multiples of 16 bytes");
   CHECK(refusal(product({512, 512, 4096})) == "too small a product");
   CHECK(refusal(product({26752, 2048, 64})) == "too small a product");
   DeviceCheck t = product({1024, 4096, 1024});
@@ -90,7 +90,7 @@ TEST_CASE("simt's configurations fit classes of sizes") {
   CHECK_THROWS_AS(cuda::prepare_simt(t.region, t.values, {}, "128x128/0"), NotSupported);
 }
 
-TEST_CASE("simt's texts compile for the oldest and the newest GPU, and sizes are no part of them") {
+TEST_CASE("simt's sources compile for the oldest and the newest GPU and do not contain sizes") {
   const auto text = [](const Case& k) {
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);

@@ -24,7 +24,7 @@ struct Sizes {
   Conv2dOptions options;
 };
 
-// Whole numbers whose sums bfloat16's products and float32's sums hold exactly.
+// Integers for which bfloat16 products and float32 sums are exact.
 Tensor numbers(const Shape& shape, std::int64_t step) {
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(shape.numel()));
@@ -56,7 +56,7 @@ bool has_strided(const Program& program, Op op) {
 
 }  // namespace
 
-TEST_CASE("strided: convolutions and their gradients on a GPU are the CPU's") {
+TEST_CASE("strided: convolutions and their gradients on a GPU equal the CPU's") {
   if (!test::has_gpu()) return;
   const Sizes all[] = {{16, 16, 8, 8, 3, 3, {{2, 2}, {1, 1}}},
                        {16, 17, 9, 7, 3, 3, {{2, 2}, {1, 1}}},
@@ -85,7 +85,7 @@ TEST_CASE("strided: convolutions and their gradients on a GPU are the CPU's") {
   }
 }
 
-TEST_CASE("strided: no slow gradient is left in a plan") {
+TEST_CASE("strided: a plan has no slow gradients") {
   const auto plan = [](const Conv2dOptions& options, std::int64_t kernel, Precision precision,
                        Device::Kind kind) {
     set_precision(precision);
@@ -101,13 +101,13 @@ TEST_CASE("strided: no slow gradient is left in a plan") {
   CHECK(has_strided(*three, Op::Conv2d));
   for (const Op op : {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
     CHECK_FALSE(has_strided(*plan({{2, 2}}, 1, Precision::Bf16, kGpu), op));
-  // As they stand: of float32, on a CPU.
+  // Unchanged: in float32, on a CPU.
   CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Fp32, kGpu), Op::Conv2dInputGrad));
   CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Bf16, Device::Kind::Cpu),
                     Op::Conv2dInputGrad));
 }
 
-TEST_CASE("strided: a shortcut that is padded beside one, with images of 16 bits") {
+TEST_CASE("strided: a padded shortcut beside a strided one, with 16-bit images") {
   if (!test::has_gpu()) return;
   for (const std::int64_t size : {8, 9}) {
     CAPTURE(size);

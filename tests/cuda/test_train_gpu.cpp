@@ -78,7 +78,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("GPU training: the course of the CPU, at every precision") {
+TEST_CASE("GPU training: the course of the CPU in every precision") {
   if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = clouds();
   train::TrainOptions options;
@@ -120,7 +120,7 @@ TEST_CASE("GPU training: begun on the CPU, ended on the GPU") {
   CHECK(distance(whole, resumed) < 1e-5);
 }
 
-TEST_CASE("GPU training: a loss that is not finite stops the run and names the place") {
+TEST_CASE("GPU training: a loss that is not finite stops the run and names where it arose") {
   if (!has_gpu()) return;
   std::vector<float> x(48 * 6, 0.5f);
   x[30 * 6 + 2] = std::numeric_limits<float>::quiet_NaN();
@@ -140,7 +140,7 @@ TEST_CASE("GPU training: a loss that is not finite stops the run and names the p
   CHECK(message.find("the input") != std::string::npos);
 }
 
-TEST_CASE("GPU training: the loss of an epoch of sequences is the mean over what counts") {
+TEST_CASE("GPU training: the loss of an epoch of sequences is the mean over counted targets") {
   if (!has_gpu()) return;
   set_device("cuda");
   const toy::MeanLosses mean = toy::mean_losses_of_sequences(3);
@@ -149,7 +149,7 @@ TEST_CASE("GPU training: the loss of an epoch of sequences is the mean over what
   CHECK(mean.trained == doctest::Approx(toy::mean_losses_of_sequences(3).trained).epsilon(1e-5));
 }
 
-TEST_CASE("GPU training: an overflow of float16 leaves the step out and halves the scale") {
+TEST_CASE("GPU training: an overflow of float16 skips the step and halves the scale") {
   if (!has_gpu()) return;
   const Folder folder;
   train::TrainOptions options;
@@ -162,7 +162,7 @@ TEST_CASE("GPU training: an overflow of float16 leaves the step out and halves t
   CHECK(log.find("the loss scale is halved") != std::string::npos);
 }
 
-TEST_CASE("cuda: a program that finds no room names its largest values by layer") {
+TEST_CASE("cuda: a program that runs out of memory names its largest values by layer") {
   if (!has_gpu()) return;
   set_device("cuda");
   const nn::AnyModule net = nn::Sequential(nn::Linear(64, 4096), nn::Tanh(), nn::Linear(4096, 2));

@@ -127,7 +127,7 @@ TEST_CASE("GPU launches: the bits of single steps, with a schedule, dropout and 
   }
 }
 
-TEST_CASE("GPU launches: float16 with its scale, and what the log says") {
+TEST_CASE("GPU launches: float16 with its scale, and the log") {
   if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples();
   for (const float factor : {1.0f, 100.0f}) {  // 100: gradients leave the range of float16

@@ -54,7 +54,7 @@ DeviceCheck update(std::int64_t m, std::int64_t n, std::int64_t k, DType compute
   return t;
 }
 
-/// Where compiling takes its time; there a part of the cases must do.
+/// Compiling is slow on the emulated GPU, so only a part of the cases runs there.
 bool is_emulated() { return cuda::model_of(0).starts_with("Emulated"); }
 
 struct Precise {
@@ -168,7 +168,7 @@ bool same(const StateDict& a, const StateDict& b) {
 
 }  // namespace
 
-TEST_CASE("tune on a GPU: numbers are drawn and compared") {
+TEST_CASE("tune on a GPU: random numbers and the comparison") {
   if (!DeviceCheck::can_run()) return;
   DeviceMemory& memory = cuda::memory();
   for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
@@ -211,7 +211,7 @@ TEST_CASE("tune on a GPU: numbers are drawn and compared") {
   }
 }
 
-TEST_CASE("tune on a GPU: the bench lets right kernels pass and stops wrong ones") {
+TEST_CASE("tune on a GPU: the bench accepts correct kernels and rejects wrong ones") {
   if (!DeviceCheck::can_run()) return;
   register_backend(cuda::backend());
   for (const DType compute : {F, DType::BFloat16}) {
@@ -242,7 +242,7 @@ TEST_CASE("tune on a GPU: the bench lets right kernels pass and stops wrong ones
   }
 }
 
-TEST_CASE("tune on a GPU: every configuration that an engine offers is right") {
+TEST_CASE("tune on a GPU: every configuration that an engine offers is correct") {
   if (!DeviceCheck::can_run()) return;
   register_backend(cuda::backend());
   for (const Precise& how : {Precise{F, false}, Precise{F, true}, Precise{DType::BFloat16, false},
@@ -273,7 +273,7 @@ TEST_CASE("tune on a GPU: every configuration that an engine offers is right") {
       }
 }
 
-TEST_CASE("tune on a GPU: a run that tunes keeps its choices, and goes on with them") {
+TEST_CASE("tune on a GPU: a run that tunes keeps its choices and resumes with them") {
   if (!DeviceCheck::can_run()) return;
   const std::shared_ptr<data::Dataset> set = clouds();
   const TestFolder folder;
@@ -301,7 +301,7 @@ TEST_CASE("tune on a GPU: a run that tunes keeps its choices, and goes on with t
   fit(set, options("parts", 0, true), &parts);
   CHECK(same(whole, parts));
 
-  // A damaged copy is left out and the run goes on.
+  // A damaged copy is ignored and the run continues.
   fit(set, options("damaged", 3, false), &by_preference);
   io::write_file(folder / "damaged/engines.tune", "no table");
   CHECK(fit(set, options("damaged", 0, true), &by_preference).steps == 8);

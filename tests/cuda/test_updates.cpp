@@ -15,7 +15,7 @@
 using namespace tenon;
 using test::has_gpu;
 
-TEST_CASE("updates on a GPU: batch norm takes fifty steps as PyTorch's") {
+TEST_CASE("updates on a GPU: batch norm follows PyTorch for fifty steps") {
   if (!has_gpu()) return;
   set_device("cuda");
   batch_norm_course::run(
@@ -59,7 +59,7 @@ void check_launches(Activation activation, std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("updates on a GPU: steps that share a launch renew what single ones do") {
+TEST_CASE("updates on a GPU: steps that share a launch update the same state as single steps") {
   if (!has_gpu()) return;
   check_launches(nn::Tanh(), 8);
   // The gradients recompute the mask from the normalised value and the bias, which the step

@@ -9,7 +9,7 @@
 namespace ours = tenon::cuda;
 
 #if __has_include(<cublasLt.h>)
-// The header comes in C++ without warnings of ours.
+// The header does not compile with our warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -209,7 +209,7 @@ static_assert(offsetof(ours::nvjpegImage_t, pitch) == offsetof(nvjpegImage_t, pi
 }  // namespace
 #endif
 
-TEST_CASE("vendor: cuBLASLt is complete, or says why it cannot be used") {
+TEST_CASE("vendor: cuBLASLt is complete, or the reason is given") {
   const ours::CublasLt& table = ours::loaded_cublaslt();
   if (!table.problem.empty()) {
     MESSAGE("skipped: " << table.problem);
@@ -219,7 +219,7 @@ TEST_CASE("vendor: cuBLASLt is complete, or says why it cannot be used") {
   CHECK(table.cublasLtGetVersion() >= 120000);
 }
 
-TEST_CASE("vendor: cuDNN is complete, or says why it cannot be used") {
+TEST_CASE("vendor: cuDNN is complete, or the reason is given") {
   const ours::Cudnn& table = ours::loaded_cudnn();
   if (!table.problem.empty()) {
     MESSAGE("skipped: " << table.problem);
@@ -229,7 +229,7 @@ TEST_CASE("vendor: cuDNN is complete, or says why it cannot be used") {
   CHECK(table.cudnnGetVersion() >= 90000);
 }
 
-TEST_CASE("vendor: nvJPEG is complete, or says why it cannot be used") {
+TEST_CASE("vendor: nvJPEG is complete, or the reason is given") {
   const ours::Nvjpeg& table = ours::loaded_nvjpeg();
   if (!table.problem.empty()) {
     MESSAGE("skipped: " << table.problem);

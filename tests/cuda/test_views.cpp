@@ -58,7 +58,7 @@ train::Evaluation evaluated(const char* device, const char* fit) {
 
 }  // namespace
 
-TEST_CASE("GPU views: crops and left out images give the CPU's figures") {
+TEST_CASE("GPU views: crops and skipped images give the CPU's figures") {
   if (!test::has_gpu()) return;
   for (const char* fit : {"resize,center_crop", "resize,ten_crop"}) {
     CAPTURE(fit);

@@ -57,7 +57,7 @@ AnySize any_size(const cuda::Target& target, const char* configuration) {
           }};
 }
 
-cuda::Target hopper() { return {}; }  // no GPU: to be printed, not run
+cuda::Target hopper() { return {}; }  // without a GPU: sources are printed, not run
 
 std::string refusal(const Case& k, cuda::Target target = hopper()) {
   const DeviceCheck t = product(k);
@@ -77,7 +77,7 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({64, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, true, 0, "", true}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, false, 0, "", true}) ==
-        "tf32 operands of which only one is contiguous along the inner sum");
+        "tf32 operands, only one of them contiguous along the inner sum");
   CHECK(refusal({2048, 4096, 1024, F, F, true, false, 0, "", true}) == "");
   CHECK(refusal({1024, 1024, 4096, F, F, true, false, 0, "", true}) == "too small a product");
   CHECK(refusal({1024, 4096, 64}) == "too small a product");
@@ -101,7 +101,7 @@ TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch size
   CHECK_THROWS_AS(cuda::wgmma_config_named({64, 64, 128}, "64-1/8"), NotSupported);
 }
 
-TEST_CASE("wgmma expects of an incomplete batch what it expects of a whole one") {
+TEST_CASE("wgmma estimates an incomplete batch like a full one") {
   const auto expected = [](std::int64_t batch) {
     const DeviceCheck t = product({4096, 2048, batch, BF, F, true, false});
     return cuda::wgmma_engine(hopper()).estimate(t.region, t.values);
@@ -111,7 +111,7 @@ TEST_CASE("wgmma expects of an incomplete batch what it expects of a whole one")
   CHECK(expected(2048) > expected(1024));
 }
 
-TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
+TEST_CASE("wgmma's sources compile and do not contain sizes") {
   const auto text = [](const Case& k) {
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);
@@ -134,7 +134,7 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
                         {1024, 4096, 1024, F, F, true, false, 0, "", true}};
   for (const Case& k : kinds) {
     const std::string kernel = text(k);
-    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm_wgmma.cuh\"");
+    const std::size_t start = kernel.find("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"");
     REQUIRE(start != std::string::npos);
     const std::string last = kernel.substr(start);
     const cuda::CompileResult result =
@@ -143,7 +143,7 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
   }
 }
 
-TEST_CASE("wgmma reduces its result by 64 rows") {
+TEST_CASE("wgmma reduces its result in blocks of 64 rows") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   if (target.arch != 90 || !cuda::has_tensor_maps()) {

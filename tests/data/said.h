@@ -1,4 +1,4 @@
-// What errors and notes of readers say.
+// Helpers to check errors and notes of readers.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The note that has these words, as a line; "" where there is none.
+/// The note that contains these words, as a line; "" if there is none.
 inline std::string note(const tenon::Notes& notes, const std::string& words) {
   for (const tenon::Note& one : notes)
     if (has(one.text, words)) return to_string(one);

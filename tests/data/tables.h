@@ -1,4 +1,4 @@
-// A table from a text, as tests of tables read it.
+// Reads a table from a string, for the tests of tables.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 #include <tenon/error.h>
 
-#include "data/csv_dataset.h"
+#include "data/tables/csv_dataset.h"
 
 namespace tables {
 
@@ -19,7 +19,7 @@ inline std::vector<float> inputs(const tenon::data::TensorDatasetParts& parts) {
   return parts.input.to_vector<float>();
 }
 
-/// What reading it throws; "" where it is read.
+/// The message of the exception; "" if the table is read.
 inline std::string refusal(const std::string& text, const tenon::data::CsvOptions& options = {}) {
   try {
     parse(text, options);

@@ -1,4 +1,4 @@
-// Drawn digits: the same bytes everywhere, sane images, the layout of MNIST.
+// Drawn digits: equal bytes on every machine, plausible images, MNIST's layout.
 #include <zlib.h>
 
 #include <array>
@@ -11,19 +11,19 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "data/digit_shapes.h"
-#include "data/digits.h"
+#include "data/drawn/digit_shapes.h"
+#include "data/drawn/digits.h"
 
 using namespace tenon;
 
-TEST_CASE("digits: a thousand of them have the bytes they have on every machine") {
+TEST_CASE("digits: a thousand digits have the recorded bytes") {
   std::vector<std::uint8_t> pixels(1000 * data::kDigitPixels), labels(1000);
   data::draw_digits(1, 0, 1000, pixels.data(), labels.data());
   CHECK(crc32(0, pixels.data(), static_cast<uInt>(pixels.size())) == 0xfa3a3e3bu);
   CHECK(crc32(0, labels.data(), static_cast<uInt>(labels.size())) == 0x9df6f78cu);
 }
 
-TEST_CASE("digits: one by one, in any order, they are the same as in bulk") {
+TEST_CASE("digits: single digits, in any order, equal the digits of a batch") {
   std::vector<std::uint8_t> pixels(130 * data::kDigitPixels), labels(130);
   data::draw_digits(7, 20, 130, pixels.data(), labels.data());
   std::array<std::uint8_t, data::kDigitPixels> one{};
@@ -36,7 +36,7 @@ TEST_CASE("digits: one by one, in any order, they are the same as in bulk") {
   }
 }
 
-TEST_CASE("digits: every ten hold each class once, in changing order") {
+TEST_CASE("digits: every ten samples have each class once, in changing order") {
   std::set<std::string> orders;
   for (std::uint64_t block = 0; block < 50; ++block) {
     std::string order;
@@ -48,7 +48,7 @@ TEST_CASE("digits: every ten hold each class once, in changing order") {
   CHECK(orders.size() > 45);
 }
 
-TEST_CASE("digits: ink lies within the image, centred, neither empty nor blotted") {
+TEST_CASE("digits: the ink is inside the image, centred, neither too little nor too much") {
   std::array<std::uint8_t, data::kDigitPixels> p{};
   std::set<std::uint32_t> seen;
   for (std::uint64_t index = 0; index < 500; ++index) {
@@ -95,7 +95,7 @@ TEST_CASE("digits: the variants of a form can be blended, and weights sum to one
   }
 }
 
-TEST_CASE("digits as a set: drawn once, then in memory, the same both times") {
+TEST_CASE("digits as a set: drawn once, then read from memory, with equal bytes") {
   const auto set = data::drawn_digits(5, 40);
   CHECK(set->size() == 40);
   CHECK(set->input_shape() == Shape{1, 28, 28});

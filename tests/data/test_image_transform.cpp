@@ -1,8 +1,8 @@
-// Records: what is drawn for an image, said for a device, is what the list of changes does.
+// Records of transforms for a device give the same pixels as the list of transforms.
 #include <doctest/doctest.h>
 #include <tenon/images.h>
 
-#include "data/image_transforms.h"
+#include "data/images/image_transforms.h"
 
 using namespace tenon;
 
@@ -24,7 +24,7 @@ io::Image by(io::Image image, const std::vector<ImageTransform>& changes) {
 
 }  // namespace
 
-TEST_CASE("image records: the same pixels as the list of changes") {
+TEST_CASE("image records: the same pixels as the list of transforms") {
   const data::ImageTarget target{20, 24, 3, {10, 20, 30}};
   for (const char* text :
        {"resized_crop", "resized_crop,flip,vflip,jitter=0.4:0.4:0.4:0.1",
@@ -41,7 +41,7 @@ TEST_CASE("image records: the same pixels as the list of changes") {
       CHECK(by(image, changes).pixels == data::changed(image, steps, 0, target, draws).pixels);
     }
   }
-  // Of the middle no more is scaled than is kept; the last digits of its place may differ.
+  // Only the kept centre is scaled; its position may differ in the last digits.
   const std::vector<data::Transform> fit = data::Transforms::parse("resize,center_crop").steps();
   const io::Image image = noise(77, 50, 9);
   data::ImageDraws draws(0, 0, 0);
@@ -55,7 +55,7 @@ TEST_CASE("image records: the same pixels as the list of changes") {
   CHECK(most <= 1);
 }
 
-TEST_CASE("image records: mirrors join what cuts, and something moves pixels") {
+TEST_CASE("image records: mirrors merge with crops, and at least one transform moves pixels") {
   const data::ImageTarget target{20, 24, 3, {}};
   const auto kinds = [&](const char* text, std::size_t first, data::ImageSize size) {
     data::ImageDraws draws(3, 1, 2);
@@ -76,8 +76,8 @@ TEST_CASE("image records: mirrors join what cuts, and something moves pixels") {
         Kinds{ImageTransform::kCrop, ImageTransform::kShift});
 }
 
-TEST_CASE("image records: what a GPU does not do") {
-  // A box that is made very much smaller, and a size that is not the network's.
+TEST_CASE("image records: transforms that a GPU does not support") {
+  // A box that is reduced strongly, and a size that is not the network's.
   const data::ImageTarget target{20, 24, 3, {}};
   data::ImageDraws draws(0, 0, 0);
   const auto draw = [&](const char* text, int side) {

@@ -1,5 +1,5 @@
-// Images of sizes of their own: where they lie, which are for testing, what stands in for broken
-// ones, the same batches for any number of workers.
+// Images of different sizes: where they are found, which are test images, what replaces broken
+// ones, and equal batches for any number of workers.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +13,7 @@
 #include <tenon/tensor.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "io/jpeg.h"
 
 using namespace tenon;
@@ -21,14 +21,14 @@ using data::Split;
 
 namespace {
 
-// One colour an image, its red telling which.
+// An image of one colour; the red value identifies it.
 io::Image plain(int width, int height, std::uint8_t red) {
   io::Image image{width, height, 3, {}};
   for (int i = 0; i < width * height; ++i) image.pixels.insert(image.pixels.end(), {red, 90, 200});
   return image;
 }
 
-// Slopes, edges and a grain, as photographs have.
+// An image with gradients, edges and grain, like a photograph.
 io::Image scene(int width, int height) {
   io::Image image{width, height, 3, {}};
   std::uint32_t grain = 3;
@@ -46,7 +46,7 @@ void save(const std::string& path, std::uint8_t red, int width = 20, int height 
   io::save_png(path, plain(width, height, red));
 }
 
-// cat/0.png to cat/9.png and dog/0.png to dog/9.png: red is 10 * number, and one more for dogs.
+// Writes cat/0.png to cat/9.png and dog/0.png to dog/9.png: red is 10 * number, plus 1 for dogs.
 void make_pets(const TestFolder& dir, const std::string& root = "pets") {
   for (int k = 0; k < 10; ++k) {
     save(dir / (root + "/dog/" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(10 * k + 1),
@@ -103,7 +103,7 @@ std::string png(std::uint8_t red) { return io::encode_png(plain(9, 7, red)); }
 
 }  // namespace
 
-TEST_CASE("folder: classes by name, parts of all classes, examples of the size asked for") {
+TEST_CASE("folder: classes by name, parts of all classes, samples of the requested size") {
   const TestFolder dir;
   make_pets(dir);
   io::write_file(dir / "pets/cat/notes.txt", "no image");
@@ -121,7 +121,7 @@ TEST_CASE("folder: classes by name, parts of all classes, examples of the size a
   CHECK(data::open_dataset(spec + ",grey", Split::Train)->input_shape() == Shape{1, 8, 8});
 }
 
-TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are taken as they are") {
+TEST_CASE("folder: parts by share and seed are disjoint; train/ and val/ are used unchanged") {
   const TestFolder dir;
   make_pets(dir);
   const std::string spec = "folder:" + (dir / "pets") + ",size=4,split=0.25,seed=";
@@ -141,7 +141,8 @@ TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are ta
   CHECK(data::open_dataset(parted, Split::Train)->size() == 20);
   const auto held = data::open_dataset(parted, Split::Validation);
   CHECK(all(*held).reds == std::vector<int>{77});
-  CHECK(all(*held).labels == std::vector<std::int64_t>{1});  // dog, though there is no cat
+  CHECK(all(*held).labels ==
+        std::vector<std::int64_t>{1});  // dog keeps its number, although there is no cat
   REQUIRE(held->notes().size() == 1);
   CHECK(held->notes()[0].text ==
         "the validation part has no sample of 1 class that another part has: 'cat'");
@@ -158,7 +159,7 @@ TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are ta
   CHECK(refusal<FormatError>(parted).find("'owl'") != std::string::npos);
 }
 
-TEST_CASE("list: paths with spaces; classes that are numbers in their order") {
+TEST_CASE("list: paths with spaces; numeric classes in numerical order") {
   const TestFolder dir;
   for (int k = 0; k < 4; ++k)
     save(dir / ("a b" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(k));
@@ -174,11 +175,11 @@ TEST_CASE("list: paths with spaces; classes that are numbers in their order") {
     CHECK(found.labels[i] == labels[static_cast<std::size_t>(found.reds[i])]);
   io::write_file(dir / "bad.txt", "onlyapath.png\n");
   CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("line 1") != std::string::npos);
-  io::write_file(dir / "bad.txt", "a.png,1\nb.png\t2\nc.png 3\n");  // no sign divides all
+  io::write_file(dir / "bad.txt", "a.png,1\nb.png\t2\nc.png 3\n");  // no separator fits all lines
   CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("separator=") != std::string::npos);
 }
 
-TEST_CASE("classes: folders are numbered as torchvision numbers them, labels as numbers") {
+TEST_CASE("classes: folders have torchvision's order, numeric labels numerical order") {
   const TestFolder dir;
   for (const char* name : {"1", "2", "10", "11"})
     save(dir / ("num/" + std::string(name) + "/a.png"), 7);
@@ -207,7 +208,7 @@ TEST_CASE("classes: folders are numbered as torchvision numbers them, labels as 
   CHECK(names("shards:" + (dir / "dirs.tar") + ",order=natural") == Names{"9", "10"});
 }
 
-TEST_CASE("folder: what is left out is said, and so are classes without images") {
+TEST_CASE("folder: notes count skipped files and classes without images") {
   const TestFolder dir;
   make_pets(dir);
   std::filesystem::create_directories(dir / "pets/emu");
@@ -230,9 +231,9 @@ TEST_CASE("folder: what is left out is said, and so are classes without images")
             dir / "pets/dog/1/2/3/4/5/6/7/8/9"));
 }
 
-TEST_CASE("shards: long names are read, and what is left out is said") {
+TEST_CASE("shards: long names are read, and notes count skipped entries") {
   const TestFolder dir;
-  // The name of a member of 150 bytes, as GNU's tar writes it.
+  // A member name of 150 bytes in GNU tar's form.
   const std::string name = "owl/" + std::string(150, 'n') + ".png";
   const std::string link = tar({{"././@LongLink", name}});
   std::string long_link = link.substr(0, 1024);
@@ -257,7 +258,7 @@ TEST_CASE("shards: long names are read, and what is left out is said") {
         (dir / "a.tar") + ":ape/2: 1 key has no image and was left out");
 }
 
-TEST_CASE("notes: what decoding loses is counted once an image, and is an error when asked for") {
+TEST_CASE("notes: a loss of decoding is counted once per image, and is an error on request") {
   const TestFolder dir;
   for (const char* file : {"rgba.png", "la.png", "rgba16.png", "rgb.png"}) {
     std::filesystem::create_directories(dir / "in/a");
@@ -289,13 +290,13 @@ TEST_CASE("notes: what decoding loses is counted once an image, and is an error 
   const auto white = data::image_dataset(images, how);
   all(*white);
   CHECK(white->notes().size() == 1);
-  // From a source's name, too.
+  // Also with an option in the source's name.
   CHECK(all(*data::open_dataset("folder:" + (dir / "in") + ",size=4,background=white", Split::All))
             .reds != all(*set).reds);
   CHECK(refusal<ValueError>("folder:" + (dir / "in") + ",background=nothing") != "");
 }
 
-TEST_CASE("shards: examples of .cls files, of folders, over several tars, in any order") {
+TEST_CASE("shards: samples by .cls files or folders, in several archives, in any order") {
   const TestFolder dir;
   io::write_file(dir / "a-00.tar", tar({{"0001.png", png(1)},
                                         {"0001.cls", "dog\n"},
@@ -327,7 +328,8 @@ TEST_CASE("shards: examples of .cls files, of folders, over several tars, in any
   CHECK(refusal<ValueError>("shards:" + (dir / "b-{x..y}.tar")) != "");
 }
 
-TEST_CASE("broken images: the next one stands in, with names; or an error; or nothing is whole") {
+TEST_CASE(
+    "broken images: replaced by the next image and named, or an error; all broken is an error") {
   const TestFolder dir;
   make_pets(dir);
   const std::string whole = io::read_file(dir / "pets/cat/3.png");
@@ -349,7 +351,7 @@ TEST_CASE("broken images: the next one stands in, with names; or an error; or no
   CHECK_THROWS_AS(all(*data::open_dataset(spec, Split::Train)), FormatError);
 }
 
-TEST_CASE("broken images: left out where every one counts once") {
+TEST_CASE("broken images: left out where each image counts once") {
   const TestFolder dir;
   make_pets(dir);
   io::write_file(dir / "pets/cat/3.png", "");
@@ -368,7 +370,7 @@ TEST_CASE("broken images: left out where every one counts once") {
   CHECK_THROWS_AS(all(*data::image_dataset(set->images(), how)), FormatError);
 }
 
-TEST_CASE("ten crops: an example is as many views, scaled by channel; training sees the middle") {
+TEST_CASE("ten crops: a sample has ten views, normalized by channel; training uses the centre") {
   const TestFolder dir;
   make_pets(dir);
   const auto images = data::open_image_folder(dir / "pets", Split::Train);
@@ -409,7 +411,7 @@ TEST_CASE("ten crops: an example is as many views, scaled by channel; training s
   CHECK_THROWS_AS(data::image_dataset(images, how), ValueError);
 }
 
-TEST_CASE("loader: the same changed images for any number of workers and after a resume") {
+TEST_CASE("loader: equal augmented images for any number of workers and after a resume") {
   const TestFolder dir;
   make_pets(dir);
   const auto images = data::open_image_folder(dir / "pets", Split::Train);
@@ -417,7 +419,7 @@ TEST_CASE("loader: the same changed images for any number of workers and after a
   how.input = {3, 12, 10};
   how.augment = data::Transforms::parse("resized_crop,flip,jitter,erase");
   const auto set = data::image_dataset(images, how);
-  CHECK(set->drawn_anew());
+  CHECK(set->is_augmented());
   const auto epochs = [&](int workers, std::int64_t from) {
     data::LoaderOptions options;
     options.batch = 4;
@@ -447,7 +449,7 @@ TEST_CASE("loader: the same changed images for any number of workers and after a
         std::vector<float>(one.begin() + half, one.end()));
 }
 
-TEST_CASE("images: options that do not fit each other are refused") {
+TEST_CASE("images: options that contradict each other are refused") {
   const TestFolder dir;
   make_pets(dir);
   const auto images = data::open_image_folder(dir / "pets", Split::Train);
@@ -476,7 +478,7 @@ TEST_CASE("images: options that do not fit each other are refused") {
   CHECK(refusal<ValueError>("folder:") != "");
 }
 
-TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones come smaller") {
+TEST_CASE("JPEG: a part has the pixels of the whole, and large parts are reduced") {
   const std::string photo = "photo.jpg", bytes = test::jpeg_of(scene(640, 427), {.quality = 90});
   const io::Image whole = io::parse_image(bytes, photo, 3);
   for (const auto& box : {io::ImageBox{0, 0, 50, 40}, io::ImageBox{101, 77, 260, 199},

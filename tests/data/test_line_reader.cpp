@@ -1,5 +1,5 @@
-// Lists of images, lines with a class and pairs: headers, quotes, separators, encodings and what is
-// noted, by the one reader of all three.
+// Lists of images, lines with a class, and pairs, which have one reader: headers, quotes,
+// separators, encodings and notes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include <tenon/tokenizer.h>
 
 #include "base/str.h"
-#include "data/line_reader.h"
 #include "data/said.h"
+#include "data/tables/line_reader.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -40,7 +40,7 @@ struct Files {
                                          const RowFormat& rows = {}) const {
     return data::open_image_list(write(text), Split::All, {}, {}, rows);
   }
-  // "name=class" of each image.
+  // Each image as "name=class".
   Words images(const std::string& text, const RowFormat& rows = {}) const {
     const auto set = list(text, rows);
     Words out;
@@ -70,7 +70,7 @@ std::vector<Words> rows_of(const std::string& file, LineForm form, const RowForm
 
 }  // namespace
 
-TEST_CASE("line reader: lists with a header, in any order and beside other columns") {
+TEST_CASE("line reader: lists with a header, in any order and among other columns") {
   const Files files;
   const Words expected{"a.jpg=x", "b.jpg=y"};
   for (const std::string text :
@@ -138,7 +138,7 @@ TEST_CASE("line reader: texts keep their quotes and '#' between tabs") {
   RowFormat rows;
   rows.quotes = true;
   CHECK(rows_of(files.write("neg\t\"Bad\"\n"), LineForm::ClassLines, rows)[0][1] == "Bad");
-  // Commas divide only where a header says so.
+  // Commas separate only if there is a header.
   CHECK(rows_of(files.write("review,sentiment\n\"Good, very\",pos\nBad,neg\n"),
                 LineForm::ClassLines) == std::vector<Words>{{"Good, very", "pos"}, {"Bad", "neg"}});
   CHECK(rows_of(files.write("Good, very\nBad, too\n"), LineForm::ClassLines)[0].size() == 1);
@@ -175,7 +175,7 @@ TEST_CASE("line reader: lines and pairs with headers, encodings and byte order m
   data::ClassLineOptions last;
   last.class_last = true;
   CHECK(open("good\tpos\nbad\tneg\n", last)->class_names() == Words{"neg", "pos"});
-  // "label" is a class here.
+  // "label" is a class here, not a header.
   CHECK(open("label\tgood\nlabel\tbad\nother\tgood\n")->size() == 3);
   data::PairOptions pairs;
   pairs.pieces = 30;
@@ -190,7 +190,7 @@ TEST_CASE("line reader: lines and pairs with headers, encodings and byte order m
   CHECK_THROWS_AS(data::open_pairs(files.write(text), Split::All, pairs), FormatError);
 }
 
-TEST_CASE("line reader: a text's byte order mark is none of its tokens") {
+TEST_CASE("line reader: a byte order mark is not part of the first token") {
   const Files files;
   data::TextOptions options;
   options.length = 2;

@@ -1,5 +1,5 @@
-// The loader: the same order for any number of workers, exact resume, errors that reach the caller,
-// clean ends.
+// The loader: equal order for any number of workers, exact resume, errors that reach the caller,
+// and clean shutdown.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,7 +17,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "data/order.h"
+#include "data/samples/order.h"
 
 using namespace tenon;
 using data::Loader;
@@ -25,22 +25,24 @@ using data::LoaderOptions;
 
 namespace {
 
-// Example i is the four bytes of i; takes a while, so that threads overtake each other; may fail at
-// one index.
+// Sample i is the four bytes of i. It takes some time, so that threads overtake each other. It may
+// fail at one index.
 class SlowSet final : public data::Dataset {
  public:
-  explicit SlowSet(std::int64_t size, std::int64_t bad = -1) : bad_(bad), size_(size) {}
+  explicit SlowSet(std::int64_t size, std::int64_t bad = -1)
+      : Dataset({.input_shape = {4},
+                 .input_dtype = DType::UInt8,
+                 .classes = 10,
+                 .description = "a slow set"}),
+        bad_(bad),
+        size_(size) {}
   std::int64_t size() const override { return size_; }
-  Shape input_shape() const override { return {4}; }
-  DType input_dtype() const override { return DType::UInt8; }
-  std::int64_t classes() const override { return 10; }
-  std::string describe() const override { return "a slow set"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     std::this_thread::sleep_for(std::chrono::microseconds(indices[0] * 7919 % 300));
     auto* input = static_cast<std::uint8_t*>(inputs);
     auto* target = static_cast<std::int64_t*>(targets);
     for (std::int64_t index : indices) {
-      if (index % 5 == 0) std::this_thread::yield();  // in the middle of a batch too
+      if (index % 5 == 0) std::this_thread::yield();  // also within a batch
       if (index == bad_) throw FormatError("example 17 is damaged");
       for (int k = 0; k < 4; ++k) *input++ = static_cast<std::uint8_t>(index >> (8 * k) & 0xff);
       *target++ = index;
@@ -54,7 +56,7 @@ class SlowSet final : public data::Dataset {
   std::int64_t size_;
 };
 
-// All targets of the epoch under way, batch after batch.
+// All targets of the current epoch, batch after batch.
 std::vector<std::int64_t> epoch(Loader& loader) {
   std::vector<float> input(static_cast<std::size_t>(loader.batch()) * 4);
   std::vector<std::int64_t> target(static_cast<std::size_t>(loader.batch())), all;
@@ -92,7 +94,7 @@ TEST_CASE("order: a permutation for each seed and epoch, the same on every machi
   CHECK(data::epoch_order(9, 9, 0).empty());
 }
 
-TEST_CASE("order: every place is equally likely") {
+TEST_CASE("order: every position is equally likely") {
   int counts[4][4] = {};
   for (int e = 0; e < 8000; ++e) {
     const auto order = data::epoch_order(1, e, 4);
@@ -102,7 +104,7 @@ TEST_CASE("order: every place is equally likely") {
     for (int count : row) CHECK(std::abs(count - 2000) < 200);
 }
 
-TEST_CASE("loader: every example once an epoch, whatever the workers, batch after batch the same") {
+TEST_CASE("loader: every sample once per epoch, in equal batches for any number of workers") {
   const auto set = std::make_shared<SlowSet>(103);
   Loader direct(set, with(10, 0));
   CHECK(direct.batches() == 11);
@@ -124,7 +126,7 @@ TEST_CASE("loader: every example once an epoch, whatever the workers, batch afte
   }
 }
 
-TEST_CASE("loader: drop_last, no shuffling, batches beyond the set") {
+TEST_CASE("loader: drop_last, no shuffling, batches larger than the set") {
   const auto set = std::make_shared<SlowSet>(23);
   LoaderOptions options = with(5, 1);
   options.shuffle = false;
@@ -195,7 +197,7 @@ TEST_CASE("loader: an error comes at its batch, and the batch can be tried again
   }
 }
 
-TEST_CASE("loader: threads go on with the next epoch, where examples are shuffled") {
+TEST_CASE("loader: threads continue with the next epoch if samples are shuffled") {
   for (const bool shuffle : {true, false}) {
     const auto set = std::make_shared<SlowSet>(20);
     LoaderOptions options = with(5, 2);
@@ -204,13 +206,14 @@ TEST_CASE("loader: threads go on with the next epoch, where examples are shuffle
     std::vector<float> input(20);
     std::vector<std::int64_t> target(5);
     for (int i = 0; i < 4; ++i) CHECK(loader.next(input.data(), target.data()) == 5);
-    // Before it is asked for: three batches more, and no others while none of them is taken.
+    // Before the epoch is requested, three more batches are prepared, and no others until one is
+    // taken.
     const std::int64_t ahead = shuffle ? 35 : 20;
     for (int wait = 0; wait < 500 && set->given_ < ahead; ++wait)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(set->given_ == ahead);
-    // They are those of the next epoch, whichever way it is begun.
+    // They are the batches of the next epoch, however it is started.
     loader.set_state({3, 1, 0});
     const std::vector<std::int64_t> order = data::epoch_order(3, 1, 20);
     for (std::size_t k = 0; k < 20; ++k) {
@@ -220,13 +223,13 @@ TEST_CASE("loader: threads go on with the next epoch, where examples are shuffle
     CHECK(loader.next(input.data(), target.data()) == 0);
     CHECK(loader.state() == data::LoaderState{3, 2, 0});
     if (shuffle) CHECK(set->given_ <= 40 + 15);
-    loader.set_epoch(7);  // elsewhere: what was prepared is of no use
+    loader.set_epoch(7);  // another epoch: the prepared batches are dropped
     REQUIRE(loader.next(input.data(), target.data()) == 5);
     CHECK(target[0] == (shuffle ? data::epoch_order(3, 7, 20)[0] : 0));
   }
 }
 
-TEST_CASE("loader: may be left or moved at any moment") {
+TEST_CASE("loader: may be destroyed or moved at any time") {
   const auto set = std::make_shared<SlowSet>(200);
   std::vector<float> input(4 * 4);
   std::vector<std::int64_t> target(4);
@@ -293,7 +296,7 @@ TEST_CASE("loader: drawn digits are the same with and without threads") {
 
 namespace {
 
-// 2 x 3 x 8 x 10: byte k of an example is k, so that a changed one tells where each byte was.
+// Images 3 x 8 x 10 whose byte k is k, so that a transformed image shows where each byte came from.
 std::shared_ptr<data::Dataset> numbered_images(std::int64_t count) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * 240);
   for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::uint8_t>(k % 240 + 1);
@@ -301,7 +304,7 @@ std::shared_ptr<data::Dataset> numbered_images(std::int64_t count) {
                             zeros({count}, DType::Int64).eval(), 2);
 }
 
-// The examples of an epoch in their own order, as they were shown.
+// The augmented samples of an epoch, sorted by index.
 std::vector<std::vector<std::uint8_t>> shown(const LoaderOptions& options, std::int64_t epoch,
                                              std::int64_t first = 0) {
   constexpr std::int64_t kCount = 37;
@@ -321,7 +324,7 @@ std::vector<std::vector<std::uint8_t>> shown(const LoaderOptions& options, std::
 
 }  // namespace
 
-TEST_CASE("loader: changed images depend on seed, epoch and example alone") {
+TEST_CASE("loader: augmented images depend on seed, epoch and sample only") {
   LoaderOptions options;
   options.batch = 5, options.scale = false, options.seed = 3;
   options.augment = {2, true, 3};
@@ -333,7 +336,7 @@ TEST_CASE("loader: changed images depend on seed, epoch and example alone") {
   }
   options.batch = 7;
   CHECK(shown(options, 0) == first);
-  auto resumed = shown(options, 0, 14);  // a run that goes on in the middle of an epoch
+  auto resumed = shown(options, 0, 14);  // resumed in the middle of an epoch
   const std::vector<std::int64_t> order = data::epoch_order(3, 0, 37);
   for (std::size_t k = 14; k < order.size(); ++k) {
     const auto example = static_cast<std::size_t>(order[k]);
@@ -344,7 +347,7 @@ TEST_CASE("loader: changed images depend on seed, epoch and example alone") {
   CHECK(shown(options, 0) != first);
 }
 
-TEST_CASE("loader: images are cropped, mirrored and cut out as was asked") {
+TEST_CASE("loader: images are cropped, mirrored and cut out as requested") {
   LoaderOptions options;
   options.batch = 8, options.scale = false, options.mean = 0.5;
   const auto byte = [](const std::vector<std::uint8_t>& p, std::int64_t y, std::int64_t x) {
@@ -364,7 +367,7 @@ TEST_CASE("loader: images are cropped, mirrored and cut out as was asked") {
   options.augment = {2, false, 0};
   std::set<std::pair<int, int>> places;
   for (const auto& image : shown(options, 0)) {
-    const int middle = byte(image, 4, 5) - 1;  // never black with margins of 2
+    const int middle = byte(image, 4, 5) - 1;  // never black with a margin of 2
     const int dy = middle / 10 - 4, dx = middle % 10 - 5;
     places.insert({dy, dx});
     CHECK(std::abs(dy) <= 2);
@@ -387,7 +390,7 @@ TEST_CASE("loader: images are cropped, mirrored and cut out as was asked") {
   }
 }
 
-TEST_CASE("loader: only images of bytes are changed") {
+TEST_CASE("loader: only uint8 images are augmented") {
   LoaderOptions options;
   options.augment.flip = true;
   const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);

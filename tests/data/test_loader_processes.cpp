@@ -1,4 +1,4 @@
-// Loaders where the system gives no thread, behind a fork, and at the end of the program.
+// Loaders when the system refuses threads, after a fork, and at the end of the program.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,8 +22,7 @@ using namespace tenon;
 
 namespace {
 
-/// While it lives, threads cannot be made: each would have a stack larger than what there are
-/// addresses for.
+/// While it lives, no thread can be created: its stack would exceed the address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -45,14 +44,11 @@ class NoThreads {
   pthread_attr_t before_;
 };
 
-/// The numbers from 0 on, which are worth threads.
+/// A set of the numbers from 0; each takes long enough to use threads.
 class Numbers : public data::Dataset {
  public:
+  Numbers() : Dataset({.input_shape = {1}, .input_dtype = DType::Int64, .classes = 1}) {}
   std::int64_t size() const override { return 1000; }
-  Shape input_shape() const override { return {1}; }
-  DType input_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 1; }
-  std::string describe() const override { return "numbers"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(inputs));
     std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(targets));
@@ -74,7 +70,7 @@ std::vector<std::int64_t> take_batches(data::Loader& loader, int batches) {
   return all;
 }
 
-/// The exit code of what a forked process does; -1 when it was killed, or hangs.
+/// The exit code of a forked process that calls f(); -1 if it was killed or hangs.
 template <class F>
 int in_other_process(const F& work) {
   const pid_t child = ::fork();
@@ -90,7 +86,7 @@ int in_other_process(const F& work) {
 
 }  // namespace
 
-TEST_CASE("loader processes: without threads to be had, the caller makes the batches") {
+TEST_CASE("loader processes: without threads the caller makes the batches") {
   data::Loader plain(std::make_shared<Numbers>(), with_threads());
   const std::vector<std::int64_t> wanted = take_batches(plain, 150);
   const NoThreads none;
@@ -103,9 +99,9 @@ TEST_CASE("loader processes: without threads to be had, the caller makes the bat
   CHECK(sum == 4950);
 }
 
-// ThreadSanitizer lets no forked process make threads.
+// ThreadSanitizer does not support threads in a forked process.
 #if !defined(__SANITIZE_THREAD__)
-TEST_CASE("loader processes: behind a fork the new process goes on with threads of its own") {
+TEST_CASE("loader processes: after a fork the new process continues with its own threads") {
   data::Loader loader(std::make_shared<Numbers>(), with_threads());
   take_batches(loader, 20);
   data::Loader other(std::make_shared<Numbers>(), with_threads());
@@ -124,10 +120,10 @@ TEST_CASE("loader processes: behind a fork the new process goes on with threads 
           { data::Loader ends_here(std::make_shared<Numbers>(), with_threads()); }
           return 0;
         }) == 0);
-  CHECK((take_batches(loader, 30) == wanted));  // and so does the old one
+  CHECK((take_batches(loader, 30) == wanted));  // so does the parent process
 }
 
-TEST_CASE("loader processes: a loader may be at work when the program ends") {
+TEST_CASE("loader processes: a loader may be working when the program ends") {
   for (int k = 0; k < 12; ++k) {
     CHECK(in_other_process([k]() -> int {
             data::LoaderOptions options = with_threads();

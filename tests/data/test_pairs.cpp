@@ -127,7 +127,7 @@ TEST_CASE("numbers in words: different numbers have different words; others are 
   }
 }
 
-TEST_CASE("pieces: the commonest neighbours are joined first, and nothing of a text is lost") {
+TEST_CASE("pieces: the most frequent pair is merged first, and no text is lost") {
   const std::string text = "low low low lower lowest newest";
   const data::Vocabulary v = data::Vocabulary::pieces(text, 14, "z", {"<pad>"});
   CHECK(v.tokens() == std::vector<std::string>{"<pad>", " ", "e", "l", "n", "o", "r", "s", "t", "w",
@@ -138,13 +138,13 @@ TEST_CASE("pieces: the commonest neighbours are joined first, and nothing of a t
   CHECK_THROWS_AS(v.encode("low!"), ValueError);
   CHECK_THROWS_AS(data::Vocabulary::pieces(text, 5), ValueError);
   CHECK_THROWS_AS(data::Vocabulary::pieces("\xff", 300), FormatError);
-  // What a run's file keeps is enough.
+  // The tokens in a run's file are enough.
   CHECK(data::Vocabulary(data::TextUnit::Pieces, v.tokens()).encode(text) == v.encode(text));
   const data::Vocabulary repeats = data::Vocabulary::pieces("aaaaa aaaa aaa", 20);
   CHECK(repeats.decode(repeats.encode("aaaaaaa aa")) == "aaaaaaa aa");
 }
 
-TEST_CASE("pieces: learning takes time in proportion to the text") {
+TEST_CASE("pieces: learning takes linear time") {
   std::string text;
   for (std::int64_t n = 0; n < 20'000; ++n)
     text += number_words(n * 49'999 % 1'000'000, Language::German) + " ";
@@ -158,7 +158,7 @@ TEST_CASE("pieces: learning takes time in proportion to the text") {
   CHECK(std::clock() - start < 10 * CLOCKS_PER_SEC);
 }
 
-TEST_CASE("number pairs: what is tested was never trained on") {
+TEST_CASE("number pairs: test samples are not training samples") {
   data::NumberPairOptions options;
   options.train = 3000, options.test = 500, options.below = 10'000;
   const auto train = data::number_pairs(Split::Train, options),
@@ -189,7 +189,7 @@ TEST_CASE("number pairs: what is tested was never trained on") {
   CHECK_THROWS_AS(data::number_pairs(Split::Train, options), ValueError);
 }
 
-TEST_CASE("pairs of a file: parts are apart, long ones are left out") {
+TEST_CASE("pairs of a file: parts are disjoint, long pairs are left out") {
   const TestFolder folder;
   std::string text;
   for (int i = 0; i < 30; ++i)

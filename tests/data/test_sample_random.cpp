@@ -1,4 +1,4 @@
-// Random numbers of samples: of the seed, the epoch and the sample alone.
+// Random numbers of samples depend on the seed, the epoch and the sample only.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -18,15 +18,12 @@ using namespace tenon;
 
 class Noisy : public data::RandomDataset {
  public:
+  Noisy() : RandomDataset({.input_shape = {3}, .classes = 5}) {}
   std::int64_t size() const override { return 50; }
-  Shape input_shape() const override { return {3}; }
-  DType input_dtype() const override { return DType::Float32; }
-  std::int64_t classes() const override { return 5; }
-  std::string describe() const override { return "noisy samples"; }
   void get_sample(std::int64_t index, data::SampleRandom& random, void* input,
                   void* target) const override {
     auto* x = static_cast<float*>(input);
-    const std::int64_t draws = 1 + random.below(4);  // not as many for each
+    const std::int64_t draws = 1 + random.below(4);  // a different number of draws per sample
     for (int k = 0; k < 3; ++k) {
       x[k] = static_cast<float>(index);
       for (std::int64_t d = 0; d < draws; ++d) x[k] += static_cast<float>(random.normal());
@@ -35,7 +32,7 @@ class Noisy : public data::RandomDataset {
   }
 };
 
-// Samples of two epochs from `start` on, by number of the batch.
+// Samples of two epochs from `start` on.
 std::vector<float> epochs(int workers, const data::LoaderState& start, std::int64_t batch = 8) {
   data::Loader loader(std::make_shared<Noisy>(),
                       {.batch = batch, .seed = start.seed, .workers = workers});
@@ -63,28 +60,28 @@ TEST_CASE("sample random: workers, batches and a resume change no sample") {
   const std::vector<float> resumed = epochs(2, {.seed = 3, .epoch = 0, .position = 24});
   CHECK(std::equal(resumed.begin(), resumed.end(), expected.begin() + 24 * 3));
   CHECK(epochs(0, {.seed = 4}) != expected);
-  // Another epoch draws others for the same sample, and get() the first epoch's of the seed 0.
+  // Another epoch draws other numbers for the same sample; get() uses seed 0 and the first epoch.
   const Noisy set;
   const std::array<std::int64_t, 1> one{7};
   std::array<float, 3> a{}, b{}, c{};
   std::int64_t label = 0;
-  set.get_drawn(one, 0, 0, a.data(), &label);
-  set.get_drawn(one, 0, 1, b.data(), &label);
+  set.get_augmented(one, 0, 0, a.data(), &label);
+  set.get_augmented(one, 0, 1, b.data(), &label);
   set.get(one, c.data(), &label);
   CHECK(label == 2);
   CHECK(a != b);
   CHECK(a == c);
-  CHECK(set.drawn_anew());
+  CHECK(set.is_augmented());
 }
 
-TEST_CASE("sample random: numbers are spread as they should be") {
+TEST_CASE("sample random: numbers have the right distribution") {
   constexpr int kCount = 40000;
   std::map<std::int64_t, int> below;
   double sum = 0, squares = 0, normal = 0, normal_squares = 0;
   int hits = 0;
   std::set<std::uint32_t> words;
   for (int k = 0; k < kCount; ++k) {
-    data::SampleRandom random(5, k % 7, k / 7);  // one draw of each stream
+    data::SampleRandom random(5, k % 7, k / 7);  // one draw from each stream
     const double u = random.uniform();
     CHECK((u >= 0 && u < 1));
     sum += u, squares += u * u;
@@ -106,7 +103,7 @@ TEST_CASE("sample random: numbers are spread as they should be") {
   CHECK(words.size() > kCount - 20);
 }
 
-TEST_CASE("sample random: is a generator as those of the standard library") {
+TEST_CASE("sample random: is a generator for the standard library's distributions") {
   static_assert(std::uniform_random_bit_generator<data::SampleRandom>);
   data::SampleRandom a(1, 2, 3), b(1, 2, 3);
   CHECK(std::uniform_int_distribution<int>(1, 6)(a) == std::uniform_int_distribution<int>(1, 6)(b));

@@ -1,4 +1,4 @@
-// Drawn scenes: the same bytes everywhere, any size, every class in turn; and CIFAR's files.
+// Drawn scenes: equal bytes on every machine, any size, every class in turn; and CIFAR's files.
 #include <zlib.h>
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "data/scene_outline.h"
-#include "data/scenes.h"
+#include "data/drawn/scene_outline.h"
+#include "data/drawn/scenes.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -39,12 +39,12 @@ void write(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("scenes: they have the bytes they have on every machine, at any size") {
+TEST_CASE("scenes: recorded bytes at every size") {
   CHECK(sum_of(1, 200, 32) == 3265213469u);
   CHECK(sum_of(2, 3, 97) == 128355462u);
 }
 
-TEST_CASE("scenes: every ten hold each class once, in changing order") {
+TEST_CASE("scenes: every ten samples have each class once, in changing order") {
   std::set<std::string> orders;
   for (std::uint64_t block = 0; block < 50; ++block) {
     std::string order;
@@ -56,7 +56,7 @@ TEST_CASE("scenes: every ten hold each class once, in changing order") {
   CHECK(orders.size() > 45);
 }
 
-TEST_CASE("scenes: outlines are of like size, and each tells its class from the others") {
+TEST_CASE("scenes: outlines have similar sizes, and differ between classes") {
   constexpr int kGrid = 64;
   std::vector<std::vector<bool>> inside(data::kSceneClasses);
   for (int label = 0; label < data::kSceneClasses; ++label) {
@@ -83,7 +83,7 @@ TEST_CASE("scenes: outlines are of like size, and each tells its class from the 
     }
 }
 
-TEST_CASE("scenes as a set: names, sizes, test images of their own, messages") {
+TEST_CASE("scenes as a set: names, sizes, separate test images, messages") {
   const auto train = data::open_dataset("scenes:30,20,4,size=48", Split::Train);
   const auto test = data::open_dataset("scenes:30,20,4,size=48", Split::Test);
   CHECK(train->size() == 30);
@@ -104,7 +104,7 @@ TEST_CASE("scenes as a set: names, sizes, test images of their own, messages") {
   CHECK_THROWS_AS(data::drawn_scenes(0, 0), ValueError);
 }
 
-TEST_CASE("scenes: all at once, on all threads, they are what they are one by one") {
+TEST_CASE("scenes: a batch on all threads equals single scenes") {
   const auto set = data::drawn_scenes(6, 5000, 16), again = data::drawn_scenes(6, 5000, 16);
   CHECK(set->made_on_demand());
   std::vector<std::int64_t> all(5000), target(5000, -1);
@@ -120,7 +120,7 @@ TEST_CASE("scenes: all at once, on all threads, they are what they are one by on
   }
 }
 
-TEST_CASE("cifar: the binary files of both sets, and what is none") {
+TEST_CASE("cifar: the binary files of both sets, and invalid files") {
   const TestFolder scratch;
   for (int k = 1; k <= 5; ++k)
     write(scratch / ("data_batch_" + std::to_string(k) + ".bin"),

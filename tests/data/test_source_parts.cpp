@@ -1,4 +1,5 @@
-// Parts of every kind of source: apart, together all, the same for the same seed, of all classes.
+// Parts of every kind of source: disjoint, together complete, equal for equal seeds, with all
+// classes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -176,7 +177,7 @@ std::string refusal(const std::string& spec, Split part = Split::Train, bool str
   return "";
 }
 
-// Which part each group is in: one for each.
+// Each group must be in one part.
 template <class GroupOf>
 void check_groups(const std::string& spec, const GroupOf& group_of) {
   CAPTURE(spec);
@@ -198,7 +199,7 @@ std::int64_t line_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("source parts: targets that are left out are of no class") {
+TEST_CASE("source parts: ignored targets belong to no class") {
   std::vector<std::int64_t> some(40), none(40, data::kIgnoredTarget);
   for (std::size_t i = 0; i < 40; ++i)
     some[i] = i % 7 == 0 ? data::kIgnoredTarget : static_cast<std::int64_t>(i % 2);
@@ -211,7 +212,7 @@ TEST_CASE("source parts: targets that are left out are of no class") {
   }
 }
 
-TEST_CASE("source parts: apart, together all, and of all classes, whatever the source") {
+TEST_CASE("source parts: disjoint, complete and with all classes, for every source") {
   Files files;
   const std::string csv = files.csv(2000, 10), list = files.list(40),
                     folder = files.images("pets", 30);
@@ -239,7 +240,7 @@ TEST_CASE("source parts: 2,000 rows whose class is i % 10 have all ten classes i
   CHECK(classes_of(*open(spec, Split::Test)) == std::vector<std::int64_t>(10, 20));
   CHECK(classes_of(*open(spec, Split::Validation)) == std::vector<std::int64_t>(10, 18));
   CHECK(classes_of(*open(spec, Split::Train)) == std::vector<std::int64_t>(10, 162));
-  // Another seed gives another test part, and validation leaves it as it is.
+  // Another seed gives another test part; `validation` does not change the test part.
   CHECK(names_of(open(spec + ",seed=1", Split::Test)) != names_of(open(spec, Split::Test)));
   CHECK(names_of(open(spec + ",validation=0.5", Split::Test)) == names_of(open(spec, Split::Test)));
   CHECK(open(spec + ",validation=0", Split::Validation) == nullptr);
@@ -278,7 +279,7 @@ TEST_CASE("source parts: groups stay in one part in every source") {
   CHECK(has(refusal("lines:" + (files.dir / "who.txt") + ",group=patient"), "no column 'patient'"));
   CHECK(has(refusal("lines:" + files.lines(20) + ",group=2"), "line 1 has no group in column 2"));
   CHECK(has(refusal("folder:" + folder + ",group=who"), "'prefix'"));
-  // Folders below the classes.
+  // Groups by folders below the classes.
   for (int k = 0; k < 40; ++k)
     save_image(files.dir / ("scans/" + std::string(k % 2 == 0 ? "ill" : "well") + "/p" +
                             number(k / 4) + "/" + number(k) + ".png"),
@@ -290,7 +291,7 @@ TEST_CASE("source parts: groups stay in one part in every source") {
                });
 }
 
-TEST_CASE("source parts: lines of a list about one file are never apart") {
+TEST_CASE("source parts: lines of a list about one file stay in one part") {
   Files files;
   files.images("pets", 20);
   std::string text;
@@ -333,7 +334,7 @@ TEST_CASE("source parts: folders of parts by their usual names, in any case") {
     if (tests) CHECK(test->size() == 8);
     CHECK(open(spec, Split::All)->size() == 28);
     if (tests) continue;
-    // Of the training folder a part can be held out; the validation folder stays what it is.
+    // A test part can be taken from the training folder; the validation folder does not change.
     check_parts(spec + ",fold=1/2");
     CHECK(open(spec + ",fold=1/2", Split::Test)->size() == 10);
     CHECK(open(spec + ",split=0.2", Split::Test)->size() == 4);
@@ -351,7 +352,7 @@ TEST_CASE("source parts: folders of parts by their usual names, in any case") {
   CHECK(open(spec, Split::Test)->size() == 6);
   CHECK(has(refusal(spec + ",split=0.2"), "the test part has files of its own"));
   CHECK(has(refusal(spec + ",fold=1/3"), "the test part has files of its own"));
-  // What lies beside the parts is said.
+  // A note counts other folders beside the parts.
   files.images("all/extra", 1);
   REQUIRE(open(spec, Split::Train)->notes().size() == 1);
   CHECK(has(to_string(open(spec, Split::Train)->notes()[0]),
@@ -359,7 +360,7 @@ TEST_CASE("source parts: folders of parts by their usual names, in any case") {
   CHECK(has(refusal(spec, Split::Train, true), "left out: extra"));
   files.images("all/Training", 1);
   CHECK(has(refusal(spec), "both"));
-  // Classes beside a part without its like.
+  // Classes beside a part without a counterpart.
   files.images("odd/test", 3);
   files.images("odd/plane", 3);
   CHECK(has(refusal("folder:" + (files.dir / "odd")), "one would be called 'test'"));
@@ -385,12 +386,12 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
     check_parts(spec);
     CHECK(open(spec, Split::Train)->class_names() == std::vector<std::string>{"cat", "dog"});
     CHECK(open(spec, tests ? Split::Test : Split::Validation)->size() == 8);
-    // It is said which folders were taken as what, and strict has nothing against it.
+    // A note says which folders are which parts, and `strict` accepts the note.
     const Notes notes = open(spec, Split::Train, true)->notes();
     REQUIRE(notes.size() == 1);
     CHECK(has(notes[0].text, std::string(train) + " (training)"));
   }
-  // Other words beside are of classes.
+  // Names with other words are classes.
   for (const char* name : {"steam_train", "testament", "trainer", "device", "valley", "trains"}) {
     CAPTURE(name);
     Files files;
@@ -402,7 +403,7 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
   CHECK(has(refusal("folder:" + (files.dir / "lone")), "would be called 'trainset'"));
   files.images("twice/train1", 2), files.images("twice/train2", 2);
   CHECK(has(refusal("folder:" + (files.dir / "twice")), "parts=no"));
-  // Parts within classes, below one folder more, and twice.
+  // Parts inside classes, one level deeper, and twice.
   files.images("inner/bottle/train", 3), files.images("inner/bottle/test", 3);
   const std::string inner = refusal("folder:" + (files.dir / "inner"));
   CHECK(has(inner, "is the class 'bottle', and holds train and test"));
@@ -410,7 +411,7 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
   CHECK(refusal("folder:" + (files.dir / "inner") + ",parts=no,size=4").empty());
   files.images("double/train/train", 3), files.images("double/test/test", 3);
   CHECK(has(refusal("folder:" + (files.dir / "double")), "all have names of parts: train"));
-  // A class beside others may be called so within parts.
+  // Inside parts a class may have the name of a part.
   for (const char* part : {"train", "test"})
     for (const char* kind : {"train", "plane"})
       files.images(std::string("vehicles/") + part + "/" + kind, 3);
@@ -418,7 +419,7 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
         std::vector<std::string>{"plane", "train"});
 }
 
-TEST_CASE("source parts: test files of their own stay whole, and validation is training's") {
+TEST_CASE("source parts: separate test files stay complete; validation comes from training") {
   Files files;
   const std::string csv = files.csv(100, 4);
   std::string other = "x,who,label\n";
@@ -444,7 +445,7 @@ TEST_CASE("source parts: test files of their own stay whole, and validation is t
   CHECK(has(refusal("npy:" + npy + ",test=" + (files.dir / "x.npy")), "TEST_INPUTS"));
 }
 
-TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their training files") {
+TEST_CASE("source parts: MNIST's and CIFAR's validation samples come from the training files") {
   const TestFolder dir;
   const auto word = [](std::uint32_t value) {
     return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
@@ -486,7 +487,7 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their tra
     io::write_file(dir / "test_batch.bin", batch);
   }
   const std::string cifar = "cifar10:" + dir.path();
-  // Names that do not fit are not taken, and that is said.
+  // Class names that do not fit are ignored, with a note.
   const auto names = [&](const std::string& text) {
     io::write_file(dir / "batches.meta.txt", text);
     const Set set = open(cifar, Split::Test);
@@ -503,7 +504,7 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their tra
   CHECK(open(cifar, Split::All)->size() == 120);
 }
 
-TEST_CASE("source parts: drawn samples of validation come from a seed of their own") {
+TEST_CASE("source parts: drawn validation samples have a seed of their own") {
   const auto first = [](const std::string& spec, Split part) {
     const Set set = open(spec, part);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(set->input_shape().numel()));
@@ -532,7 +533,7 @@ TEST_CASE("source parts: drawn samples of validation come from a seed of their o
   CHECK(open("numbers:3000,5,below=200", Split::Validation)->notes().size() == 1);
 }
 
-TEST_CASE("source parts: a text's parts are stretches, and no token is in two") {
+TEST_CASE("source parts: a text's parts are sections, and no token is in two") {
   const TestFolder dir;
   std::string text;
   for (int k = 0; k < 500; ++k) text += "w" + number(k) + " ";
@@ -553,7 +554,7 @@ TEST_CASE("source parts: a text's parts are stretches, and no token is in two") 
   CHECK(words_of("", Split::Validation) >= 40);
   CHECK(words_of("", Split::Test) >= 45);
   CHECK(words_of(",validation=0", Split::Validation) == 0);
-  // Characters: what windows hold is found in the text once, in the order of the parts.
+  // Characters: the windows' contents occur once in the text, in the order of the parts.
   const std::string letters = [] {
     std::string out;
     std::uint32_t state = 1;
@@ -615,10 +616,11 @@ TEST_CASE("source parts: tensors are divided like files") {
   CHECK(counts[2] == counts[3]);
   REQUIRE(test->notes().size() == 2);
   CHECK(has(test->notes()[0].text, "split by group 'group': 3 groups"));
-  CHECK(has(test->notes()[1].text, "that another part has"));  // classes of groups elsewhere
+  CHECK(has(test->notes()[1].text,
+            "that another part has"));  // classes whose groups are in another part
 }
 
-TEST_CASE("source parts: a part that lacks a class says so, and strict refuses it") {
+TEST_CASE("source parts: a note names a class that a part lacks, and strict refuses it") {
   Files files;
   io::write_file(files.dir / "rare.csv", "x,y\n1,a\n2,a\n3,a\n4,a\n5,a\n6,b\n7,a\n8,a\n9,a\n1,a\n");
   const std::string spec = "csv:" + (files.dir / "rare.csv");

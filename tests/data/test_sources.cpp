@@ -1,4 +1,4 @@
-// Sets by name, from files: MNIST's folder, CSV, NumPy, and what is wrong with them.
+// Datasets by name, from files: MNIST's folder, CSV, NumPy, and errors.
 #include <string>
 #include <vector>
 
@@ -47,7 +47,7 @@ const std::string kLabels("\0\0\x08\x01\0\0\0\x02\x03\x07", 10);
 
 }  // namespace
 
-TEST_CASE("names: digits with their numbers") {
+TEST_CASE("names: digits with sizes") {
   CHECK(data::open_dataset("digits", Split::Train)->size() == 60'000);
   CHECK(data::open_dataset("digits", Split::Test)->size() == 10'000);
   CHECK(data::open_dataset("digits:500", Split::Train)->size() == 500);
@@ -60,7 +60,7 @@ TEST_CASE("names: digits with their numbers") {
   CHECK(refusal<ValueError>("digits:99999999999999999999") != "");
 }
 
-TEST_CASE("names: random vectors with their numbers, the same each time") {
+TEST_CASE("names: random vectors with sizes, equal each time") {
   const auto train = open_dataset("random:5,3,7,size=40,classes=9", Split::Train),
              test = open_dataset("random:5,3,7,size=40,classes=9", Split::Test);
   CHECK(train->size() == 5);
@@ -89,7 +89,7 @@ TEST_CASE("names: random vectors with their numbers, the same each time") {
   CHECK_THROWS_AS(open_dataset("random:classes=x", Split::Train), ValueError);
 }
 
-TEST_CASE("names: near misses are named") {
+TEST_CASE("names: misspelt names get a suggestion") {
   CHECK(refusal<ValueError>("minst").find("'mnist'") != std::string::npos);
   CHECK(refusal<ValueError>("").find("digits") != std::string::npos);
   CHECK(refusal<ValueError>("csv").find("csv:FILE") != std::string::npos);
@@ -106,7 +106,7 @@ TEST_CASE("names: a path may have commas") {
       open_dataset("csv:" + file + ",header=no,test=" + test + ",column=0", Split::Train)->size() ==
       2);
   CHECK(open_dataset("csv:" + file + ",test=" + test, Split::Test)->size() == 1);
-  io::write_file(dir / "book", "another text");  // its name begins as the next one
+  io::write_file(dir / "book", "another text");  // a prefix of the next name
   io::write_file(dir / "book,1.txt", "to be or not to be, that is the question ");
   CHECK(open_dataset("text:" + (dir / "book,1.txt") + ",length=3", Split::Train)->input_shape() ==
         Shape{3});
@@ -118,7 +118,7 @@ TEST_CASE("names: a path may have commas") {
   io::save_npy(dir / "y,1.npy", Tensor::from<std::int64_t>({0, 1, 0, 1}, {4}));
   CHECK(open_dataset("npy:" + (dir / "x,1.npy") + "," + (dir / "y,1.npy"), Split::Train)
             ->input_shape() == Shape{3});
-  // None is there: the name is told as it may have been meant.
+  // No such file exists: the message names the file that was probably meant.
   const std::string gone = dir / "no,such,file.txt";
   for (const char* kind : {"text:", "pairs:", "csv:", "folder:", "list:"})
     CHECK(refusal<ValueError>(kind + gone + ",seed=1").find("there is no file '" + gone + "'") !=
@@ -126,7 +126,7 @@ TEST_CASE("names: a path may have commas") {
   CHECK(refusal<ValueError>("text:" + file + ",lenght=3").find("there is no") == std::string::npos);
 }
 
-TEST_CASE("IDX folder: both splits, both spellings; what is missing or does not fit") {
+TEST_CASE("IDX folder: both splits, both spellings; missing and mismatching files") {
   TestFolder dir;
   CHECK(refusal<IoError>("idx:" + dir.path()).find("train-images") != std::string::npos);
   io::write_file(dir / "train-images-idx3-ubyte", kImages);
@@ -135,7 +135,7 @@ TEST_CASE("IDX folder: both splits, both spellings; what is missing or does not 
   const auto set = data::open_dataset("mnist:" + dir.path(), Split::Train);
   CHECK(set->size() == 2);
   CHECK(set->input_shape() == Shape{1, 2, 3});
-  // 3 and 7 are two classes, as the letters of EMNIST, 1 to 26, are 26.
+  // 3 and 7 are two classes, like EMNIST's letters 1 to 26.
   CHECK(set->class_names() == std::vector<std::string>{"3", "7"});
   std::uint8_t image[6];
   std::int64_t label = 0;
@@ -161,7 +161,7 @@ TEST_CASE("CSV: header, label by name, words as labels, whole numbers as labels"
   options.label_name = "knd";
   CHECK_THROWS_AS(data::open_csv(dir / "a.csv", options), ValueError);
 
-  // Numbers are names of classes too: there are as many classes as names.
+  // Numbers are class names, too: there are as many classes as different labels.
   io::write_file(dir / "b.csv", "label,a,b\n4,1,2\n0,3,4\n");
   CHECK(all(*data::open_csv(dir / "b.csv")).target == std::vector<std::int64_t>{1, 0});
   CHECK(data::open_csv(dir / "b.csv")->class_names() == std::vector<std::string>{"0", "4"});
@@ -176,7 +176,7 @@ TEST_CASE("CSV: header, label by name, words as labels, whole numbers as labels"
   CHECK(numbers->target_dtype() == DType::Float32);
 }
 
-TEST_CASE("CSV: test sets number their classes as the training set does") {
+TEST_CASE("CSV: test sets use the training set's class numbers") {
   TestFolder dir;
   io::write_file(dir / "train.csv", "1,b\n2,a\n3,c\n");
   io::write_file(dir / "test.csv", "4,c\n5,b\n");
@@ -220,7 +220,7 @@ TEST_CASE("CSV: errors name line and column") {
         std::string::npos);
   CHECK(refuse("1,2,0\n3,inf,0\n").find("not a finite number") != std::string::npos);
   CHECK(refuse("1,2,0\n3,1e300,0\n").find("not a finite number") != std::string::npos);
-  // A column of quantities is not taken for as many classes as it has values.
+  // A column of quantities is not read as classes.
   const std::string quantities = refuse("1,0.5\n2,0.25\n3,7\n");
   CHECK(quantities.find("'0.5', which are not whole, which are no classes") != std::string::npos);
   CHECK(quantities.find("label=NAME") != std::string::npos);
@@ -283,7 +283,7 @@ TEST_CASE("NumPy files: labels are classes by their values") {
     CHECK(set->notes().size() == (c.said ? 1 : 0));
     CHECK_NOTHROW(refuse_notes(set->notes()));
   }
-  // A test part of its own files takes the classes of the training part.
+  // A test part with separate files uses the classes of the training part.
   save(x, y, {10, 20, 30, 10, 20, 30});
   save(dir / "xt.npy", dir / "yt.npy", {30, 20});
   const std::string four = spec + "," + (dir / "xt.npy") + "," + (dir / "yt.npy");

@@ -15,7 +15,7 @@
 #include <tenon/io.h>
 
 #include "data/said.h"
-#include "data/split.h"
+#include "data/samples/split.h"
 
 using namespace tenon;
 using data::Parts;
@@ -29,7 +29,7 @@ std::int64_t count_of(const Parts& parts, Split part) {
   return std::count(parts.begin(), parts.end(), part);
 }
 
-// How many samples of a class a part has.
+// Number of samples of a class in a part.
 std::int64_t of_class(const Parts& parts, Split part, const SampleMarks& marks, std::int64_t c) {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) count += parts[i] == part && marks.classes[i] == c;
@@ -44,7 +44,7 @@ bool groups_stay_whole(const Parts& parts, const SampleMarks& marks) {
 
 }  // namespace
 
-TEST_CASE("split: shares of shuffled samples, the same for the same seed") {
+TEST_CASE("split: shares of shuffled samples, equal for equal seeds") {
   const auto split = [](double test, double validation, std::uint64_t seed) {
     return data::divide({.test = test, .validation = validation, .seed = seed}, 1000, {}, "t");
   };
@@ -56,15 +56,14 @@ TEST_CASE("split: shares of shuffled samples, the same for the same seed") {
   CHECK(parts != split(0.25, 0.2, 4));
   CHECK(count_of(split(0.0001, 0, 0), Split::Test) == 1);
   CHECK(count_of(split(0, 0.1, 0), Split::Test) == 0);
-  // The validation part is taken from the training part: the test part does not depend on it.
+  // Validation samples come from the training part, so the test part does not depend on them.
   const Parts without = split(0.25, 0, 3);
   for (std::size_t i = 0; i < parts.size(); ++i)
     CHECK((parts[i] == Split::Test) == (without[i] == Split::Test));
 }
 
-TEST_CASE("split: classes in turn are in every part") {
-  // Every tenth sample is of one class: a part made of every tenth sample would test that class
-  // alone.
+TEST_CASE("split: alternating classes are in every part") {
+  // Every tenth sample has the same class: a part of every tenth sample would test one class only.
   SampleMarks marks;
   for (int i = 0; i < 2000; ++i) marks.classes.push_back(i % 10);
   const Parts parts = data::divide({}, 2000, marks, "t");
@@ -75,7 +74,7 @@ TEST_CASE("split: classes in turn are in every part") {
   }
 }
 
-TEST_CASE("split: rare classes keep their shares, and one sample at least in training") {
+TEST_CASE("split: rare classes keep their shares, with at least one training sample") {
   SampleMarks marks;
   for (int i = 0; i < 1000; ++i) marks.classes.push_back(i % 100 < 3 ? 1 : 0);
   const Parts kept = data::divide({.test = 0.2}, 1000, marks, "t");
@@ -115,11 +114,11 @@ TEST_CASE("split: groups stay whole") {
   CHECK(all == 1000);
 }
 
-TEST_CASE("split: chronological parts follow each other, and folds train on the past alone") {
+TEST_CASE("split: chronological parts follow each other, and folds train on earlier samples only") {
   const Parts parts = data::divide({.test = 0.2, .chronological = true}, 100, {}, "t");
   for (std::size_t i = 0; i < 100; ++i)
     CHECK(parts[i] == (i < 72 ? Split::Train : i < 80 ? Split::Validation : Split::Test));
-  // scikit-learn: TimeSeriesSplit(n_splits=4) of 23 samples tests 4 samples each, the last ones.
+  // scikit-learn's TimeSeriesSplit(n_splits=4) of 23 samples tests the last 16, 4 per fold.
   for (int fold = 1; fold <= 4; ++fold) {
     const Parts of_fold = data::divide(
         {.validation = 0, .chronological = true, .fold = fold, .folds = 4}, 23, {}, "t");
@@ -131,7 +130,7 @@ TEST_CASE("split: chronological parts follow each other, and folds train on the 
   }
 }
 
-TEST_CASE("split: what contradicts itself or leaves a part empty is refused") {
+TEST_CASE("split: contradictory options and empty parts are refused") {
   const auto refused = [](const data::SplitOptions& options, std::int64_t samples) -> std::string {
     try {
       data::divide(options, samples, {}, "t.csv");
@@ -172,7 +171,7 @@ TEST_CASE("split: more folds than groups are refused with the number of groups")
                        ValueError);
 }
 
-TEST_CASE("split: groups are shown with their numbers, and those that group nothing are noted") {
+TEST_CASE("split: a note counts the groups, another says that groups have one sample each") {
   const auto notes = [](const data::SplitOptions& options, int each) {
     data::Samples samples{.name = "t.csv", .count = 100};
     for (int i = 0; i < 100; ++i) samples.marks.groups.push_back(i / each);
@@ -209,7 +208,7 @@ TEST_CASE("split: classes with fewer samples than folds are named") {
   CHECK_FALSE(told(notes({.stratify = false, .folds = 5})));
 }
 
-TEST_CASE("split: one large group does not fill a part that is to be small") {
+TEST_CASE("split: one large group does not fill a small part") {
   SampleMarks marks;
   for (int i = 0; i < 1000; ++i) marks.groups.push_back(i < 600 ? 0 : 1 + i % 20);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -220,7 +219,7 @@ TEST_CASE("split: one large group does not fill a part that is to be small") {
   }
 }
 
-TEST_CASE("split: classes of one sample do not push others over their shares") {
+TEST_CASE("split: classes of one sample do not change the shares of others") {
   SampleMarks marks;
   for (int i = 0; i < 150; ++i) marks.classes.push_back(i < 100 ? i : 100);
   const Parts parts = data::divide({.test = 0.2, .validation = 0}, 150, marks, "t");
@@ -240,7 +239,7 @@ TEST_CASE("split: units stay whole, and keep the shares of classes") {
   CHECK(of_class(parts, Split::Test, marks, 1) == 30);
 }
 
-TEST_CASE("split: parts with files of their own, and classes that a part lacks") {
+TEST_CASE("split: parts with separate files, and classes that a part lacks") {
   data::Samples samples{.name = "t", .count = 40};
   samples.class_names = {"ape", "bat", "cat"};
   for (int i = 0; i < 40; ++i) {
@@ -262,7 +261,7 @@ TEST_CASE("split: parts with files of their own, and classes that a part lacks")
   CHECK(test.notes[0].count == 2);
   CHECK_THROWS_AS(data::choose_samples({.test = 0.5}, Split::Train, samples), ValueError);
   CHECK_THROWS_AS(data::choose_samples({.fold = 1, .folds = 2}, Split::Train, samples), ValueError);
-  // A single sample can be opened as a whole, though it cannot be divided.
+  // A single sample can be opened as a whole, although it cannot be divided.
   CHECK(data::choose_samples({}, Split::All, {.name = "t", .count = 1}).samples.size() == 1);
   CHECK_THROWS_AS(data::choose_samples({}, Split::Train, {.name = "t", .count = 1}), ValueError);
   const data::Samples one_text{.name = "t", .count = 3, .marks = {{}, {}, {5, 5, 5}}};
@@ -298,7 +297,7 @@ Json peers(const char* kind) {
   return Json::parse(io::read_file("tests/e2e/fixtures/splits.json"))[kind];
 }
 
-// Classes or groups of these sizes, one behind another.
+// Classes or groups of these sizes, one after another.
 std::vector<std::int64_t> numbers_of(const Json& sizes) {
   std::vector<std::int64_t> out;
   for (std::size_t c = 0; c < sizes.size(); ++c)
@@ -308,7 +307,7 @@ std::vector<std::int64_t> numbers_of(const Json& sizes) {
 
 }  // namespace
 
-TEST_CASE("split: classes have the shares that scikit-learn's train_test_split gives them") {
+TEST_CASE("split: shares of classes equal scikit-learn's train_test_split") {
   const Json cases = peers("shares");
   REQUIRE(cases.size() == 100);
   for (const Json& peer : cases) {
@@ -327,7 +326,7 @@ TEST_CASE("split: classes have the shares that scikit-learn's train_test_split g
   }
 }
 
-TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold gives them") {
+TEST_CASE("split: classes of folds equal scikit-learn's StratifiedKFold") {
   const Json cases = peers("folds");
   REQUIRE(cases.size() == 100);
   for (const Json& peer : cases) {
@@ -351,7 +350,7 @@ TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold giv
   }
 }
 
-TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold gives them") {
+TEST_CASE("split: sizes of folds of groups equal scikit-learn's GroupKFold") {
   const Json cases = peers("groups");
   REQUIRE(cases.size() == 100);
   for (const Json& peer : cases) {
@@ -375,7 +374,7 @@ TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold 
   }
 }
 
-TEST_CASE("split: chronological folds test what scikit-learn's TimeSeriesSplit tests") {
+TEST_CASE("split: chronological folds equal scikit-learn's TimeSeriesSplit") {
   const Json cases = peers("times");
   REQUIRE(cases.size() == 100);
   for (const Json& peer : cases) {

@@ -1,4 +1,5 @@
-// What holds of the parts of every kind of source, whatever its options: scikit-learn's properties.
+// Properties of the parts of every kind of source with every option, as scikit-learn guarantees
+// them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 #include <tenon/tokenizer.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 
 using namespace tenon;
 using data::Split;
@@ -31,26 +32,26 @@ namespace fs = std::filesystem;
 constexpr Split kParts[] = {Split::Train, Split::Validation, Split::Test};
 constexpr int kSamples = 120;
 
-// Class and group of sample i. Of classes there are 60, 40 and 20 samples, in turn; groups have
-// one to six samples.
+// Class and group of sample i. The classes have 60, 40 and 20 samples, alternating; groups have one
+// to six samples.
 int class_of(int i) { return i % 6 < 3 ? 0 : i % 6 < 5 ? 1 : 2; }
 int group_of(int i) { return i < 60 ? i / 6 : i < 100 ? 10 + i / 4 : 40 + i; }
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-// A kind of source, and what it can do.
+// A kind of source, and the options that it supports.
 struct Kind {
-  std::string spec{}, group{};  // and the option that groups its samples; "": none
+  std::string spec{}, group{};  // the option that groups samples; "": none
   bool classes = true, seeds = true, folds = true, chronological = true;
-  bool own_test = false;      // the test part has files of its own
-  std::string with_groups{};  // the same samples with a column more, where group needs it
+  bool own_test = false;      // the test part has separate files
+  std::string with_groups{};  // the same samples with another column, if `group` needs one
 
   const std::string& grouped() const { return with_groups.empty() ? spec : with_groups; }
 };
 
 using Names = std::vector<std::string>;
 
-// The parts of a source that is opened once.
+// The parts of a source, opened once.
 struct Opened {
   explicit Opened(const std::string& spec) : source(spec, options(spec)) {
     for (const Split part : kParts) names[part] = names_of(source.open(part));
@@ -101,7 +102,7 @@ struct Sources {
     io::write_file(dir / "t.txt", text);
     return "lines:" + (dir / "t.txt");
   }
-  // Written from the last to the first where `backward`.
+  // `backward`: files are written from the last to the first.
   std::string folder(const std::string& name, bool backward) {
     for (int k = 0; k < kSamples; ++k) {
       const int i = backward ? kSamples - 1 - k : k;
@@ -246,7 +247,7 @@ std::vector<std::int64_t> counts_of(const data::Dataset& set) {
   return out;
 }
 
-// Frames of a video count as one.
+// The frames of a video count as one sample.
 void check_stratified(const Opened& opened, const std::vector<Split>& divided,
                       std::int64_t at_once) {
   std::vector<std::int64_t> whole;
@@ -271,7 +272,7 @@ void check_stratified(const Opened& opened, const std::vector<Split>& divided,
   }
 }
 
-// Samples without what tells them within their group: "…/g12_1071.ppm" is "g12".
+// The group in a sample's name: "g12" for "…/g12_1071.ppm".
 std::string group_in(const Kind& kind, const std::string& name) {
   if (kind.group == "prefix") {
     const std::size_t from = name.rfind('/') + 1;
@@ -287,7 +288,7 @@ std::string group_in(const Kind& kind, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("split properties: parts are apart, together all, and the same for the same seed") {
+TEST_CASE("split properties: parts are disjoint, complete, and equal for equal seeds") {
   Sources sources;
   for (const Kind& kind : sources.kinds()) {
     CAPTURE(kind.spec);
@@ -299,7 +300,7 @@ TEST_CASE("split properties: parts are apart, together all, and the same for the
       CAPTURE(how);
       const Opened opened(kind.spec + how);
       const bool text = kind.spec.starts_with("text:");
-      // Tokens at a border of stretches are in no window.
+      // Tokens at the border of two sections are in no window.
       if (!text) check_disjoint_and_complete(opened);
       CHECK(!opened.names.at(Split::Train).empty());
       for (const Split part : kParts)
@@ -370,7 +371,7 @@ TEST_CASE("split properties: chronological parts follow each other") {
       joined.insert(joined.end(), names.begin(), names.end());
     }
     CHECK(joined == opened.whole);
-    // Fold I of K trains on nothing that comes behind what it tests.
+    // Fold I of K trains on no sample after its test samples.
     std::size_t tested = 0;
     for (int fold = 1; fold <= 3; ++fold) {
       const Opened folded(kind.spec + ",chronological,fold=" + number(fold) + "/3");
@@ -409,7 +410,7 @@ TEST_CASE("split properties: folds test each sample once") {
   }
 }
 
-TEST_CASE("split properties: the order in which files were written is of no account") {
+TEST_CASE("split properties: the order in which files were written does not matter") {
   Sources sources;
   const Opened one(sources.folder("there", false)), other(sources.folder("back", true));
   for (const Split part : kParts) {
@@ -419,7 +420,7 @@ TEST_CASE("split properties: the order in which files were written is of no acco
   }
 }
 
-TEST_CASE("split properties: a source is read once, whatever parts of it are opened") {
+TEST_CASE("split properties: a source is read once for all its parts") {
   for (std::size_t which = 0; which < Sources().kinds().size(); ++which) {
     Sources sources;
     const Kind kind = sources.kinds()[which];
@@ -428,7 +429,7 @@ TEST_CASE("split properties: a source is read once, whatever parts of it are ope
     const data::Source source(kind.spec, Opened::options(kind.spec));
     CHECK(Opened::names_of(source.open(Split::Train)) == before.names.at(Split::Train));
     if (kind.own_test) CHECK(source.open(Split::Test) != nullptr);
-    // What is gone cannot be read again.
+    // Deleted files cannot be read again.
     for (const auto& entry : fs::directory_iterator(sources.dir.path())) fs::remove_all(entry);
     for (const Split part : kParts)
       CHECK(Opened::names_of(source.open(part)) == before.names.at(part));

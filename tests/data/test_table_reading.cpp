@@ -1,5 +1,5 @@
-// Tables as other programs write them: headers, encodings, separators, numbers in other dress,
-// dates, labels, and what is noted about them.
+// Tables from other programs: headers, encodings, separators, number formats, dates, labels, and
+// the notes about them.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -12,9 +12,9 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "data/csv_dataset.h"
 #include "data/said.h"
 #include "data/tables.h"
+#include "data/tables/csv_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -39,7 +39,7 @@ Words names(const data::TensorDatasetParts& parts) {
   return out;
 }
 
-// Rows of one column of words and a label.
+// Rows with one column of words and a label.
 std::string rows_of(const Words& fields) {
   std::string out = "a;label\n";
   for (std::size_t k = 0; k < fields.size(); ++k) out += cat(fields[k], ";", k % 2, "\n");
@@ -48,14 +48,14 @@ std::string rows_of(const Words& fields) {
 
 }  // namespace
 
-TEST_CASE("table reading: columns of one name are renamed as pandas renames them") {
+TEST_CASE("table reading: equal column names are renamed as by pandas") {
   const auto parts = parse("a,a,a.1,a,label\n1,2,3,4,0\n5,6,7,8,1\n");
   CHECK(names(parts) == Words{"a", "a.2", "a.1", "a.3"});
   CHECK(note(parts.notes, "becomes 'a.2'") ==
         "t.csv, line 1: column 1 is called 'a' as column 0 is (counted from 0), and becomes 'a.2'; "
         "1 more like "
         "it");
-  // Read again by the table's own columns, every column is found where it was.
+  // Read again with the table's own columns, every column is found at its position.
   for (const char* header : {"x,x,label", "x,X,label", "x, x,label", "x,y,label"}) {
     const std::string text = cat(header, "\n1,10,0\n2,20,1\n");
     const auto train = parse(text);
@@ -66,7 +66,7 @@ TEST_CASE("table reading: columns of one name are renamed as pandas renames them
   }
 }
 
-TEST_CASE("table reading: a name is found as it stands, else where only one differs in case") {
+TEST_CASE("table reading: a name is found exactly, else by a single match that ignores case") {
   CsvOptions options;
   options.label_name = "X";
   CHECK(names(parse("x,X,b\n1,0,3\n2,1,4\n", options)) == Words{"x", "b"});
@@ -76,7 +76,7 @@ TEST_CASE("table reading: a name is found as it stands, else where only one diff
   CHECK(names(parse("x,my label\n1,0\n2,1\n", options)) == Words{"x"});
   options.label_name = "x y";
   CHECK(has(refusal("X y,x  Y,b\n1,0,3\n2,1,4\n", options), "'X y' or 'x  Y'"));
-  // One column of a file is not read for two of a model.
+  // A column of the file is not used for two columns of the model.
   CsvOptions known;
   known.columns = parse("x,X,label\n1,10,0\n2,20,1\n").table;
   CHECK(has(refusal("x,y,label\n1,10,0\n", known), "matches two of the model's columns"));
@@ -95,15 +95,15 @@ TEST_CASE("table reading: encodings") {
   const auto parts = parse(latin, options);
   CHECK(parts.table->columns[0].values == Words{"Lyon", "Orléans"});
   CHECK(parts.class_names == Words{"0", "1", "café"});
-  // Another file of a model that was trained on Latin-1 may be either.
+  // A model trained on Latin-1 reads other files in Latin-1 or UTF-8.
   CsvOptions later;
   later.columns = parts.table;
   CHECK(inputs(parse(latin, later)) == inputs(parts));
   CHECK(inputs(parse("town,label\nOrléans,1\n", later)) == Floats{0, 1});
   options.rows.encoding = "cp1252";
   CHECK(parse("a,label\n1,\x80\n2,\x93x\x94\n", options).class_names == Words{"“x”", "€"});
-  CHECK(has(refusal("a,label\n1,\x81\n", options), "none of cp1252"));
-  // UTF-16 as spreadsheets write it, either way round; and without its mark.
+  CHECK(has(refusal("a,label\n1,\x81\n", options), "byte 129, which cp1252 does not define"));
+  // UTF-16 from spreadsheets, in both byte orders, and without a byte order mark.
   std::string little("\xff\xfe", 2), big("\xfe\xff", 2), bare;
   for (const char c : std::string("a\tlabel\r\n1\t0\r\n2\t1\r\n")) {
     little += c, little += '\0';
@@ -117,7 +117,7 @@ TEST_CASE("table reading: encodings") {
   CHECK(inputs(parse(bare, options)) == Floats{1, 2});
   options.rows.encoding = "ebcdic";
   CHECK(has(refusal("a,label\n1,0\n", options),
-            "utf-8, latin1, cp1252, utf-16, utf-16-le and utf-16-be"));
+            "utf-8, latin1, cp1252, utf-16, utf-16-le or utf-16-be"));
   CHECK(names(parse("\xef\xbb\xbf"
                     "a,label\n1,0\n2,1\n")) == Words{"a"});
 }
@@ -128,13 +128,13 @@ TEST_CASE("table reading: headers of numbers and of usual names") {
   CHECK(names(pandas) == Words{"0", "1", "2"});
   CHECK(note(pandas.notes, "3 of its 4 names are numbers") != "");
   CHECK(pandas.class_names == Words{"0", "1"});
-  // A name of the label's column that is a label too is not guessed about.
+  // If the label column's name is also a label, nothing is guessed.
   CHECK(has(refusal("1,2,y\n3,4,n\n5,6,n\n7,8,y\n"), "") == true);
   CHECK(parse("1,2,y\n3,4,n\n5,6,y\n").input.shape() == Shape{3, 2});
   std::string late = "1,2,y\n";
   for (int k = 0; k < 100; ++k) late += "3,4,n\n";
   CHECK(has(refusal(late + "5,6,y\n"), "header=yes or header=no"));
-  // Words alone are a header where none of them comes again.
+  // A row of words is a header if none of them occurs again.
   CHECK(note(parse("kind,colour,size\nbig,red,a\nsmall,blue,b\n").notes, "taken for a header") !=
         "");
   CHECK(parse("big,red,a\nbig,blue,b\n").input.shape() == Shape{2, 3});
@@ -143,7 +143,7 @@ TEST_CASE("table reading: headers of numbers and of usual names") {
   options.rows.header = true;
   CHECK(pandas.notes.size() ==
         parse("0,1,2,label\n0.5,1,2,0\n1.5,3,4,1\n0.5,1,2,1\n", options).notes.size() + 1);
-  // Without a header columns are named by their numbers.
+  // Without a header columns are named by number.
   options = {};
   options.left_out = {"0"};
   options.categories = {"1"};
@@ -169,7 +169,7 @@ TEST_CASE("table reading: one row, and a second header") {
             "where the line is a second header"));
 }
 
-TEST_CASE("table reading: numbers that are names stand above words, or count the columns") {
+TEST_CASE("table reading: numbers as names are above words, or number the columns") {
   // Each begins with a header of numbers.
   for (const char* text :
        {"0,1,2\nred,big,cat\nblue,small,dog\n", "0,1,kind\nred,big,cat\nblue,small,dog\n",
@@ -182,18 +182,18 @@ TEST_CASE("table reading: numbers that are names stand above words, or count the
     CHECK(parse(text, {.rows = {.header = false}}).input.size(0) == 3);
     CHECK(refusal(text, {.strict = true}) != "");
   }
-  // And these with a row: words of it come again, numbers of it are none of columns.
+  // These begin with data: words occur again, or numbers do not number the columns.
   for (const char* text : {"red,5,cat\nred,big,dog\nblue,low,cat\n", "1,2,3\n4,5,6\n7,8,6\n",
                            "5,6,cat\nbig,7,dog\nlow,8,cat\n"})
     CHECK(parse(text).notes.empty());
-  // What is left open is said.
+  // A note reports an ambiguous first row.
   CHECK(note(parse("0,1\n1,0\n1,1\n").notes, "is read as a row, though it counts") != "");
   CHECK(note(parse("2.5,y,w\n1,a,b\n2,a,c\n").notes, "though none of its words occurs again") !=
         "");
   CHECK(note(parse("1.5,6,cat\nbig,7,dog\nlow,8,pig\n").notes, "is read as a row, though a") != "");
 }
 
-TEST_CASE("table reading: the label's column is told, and numbers of columns count from 0") {
+TEST_CASE("table reading: the label column is reported, and column numbers count from 0") {
   const auto label = [](const std::string& text, const CsvOptions& options = {}) {
     return parse(text, options).table->label_text();
   };
@@ -201,13 +201,13 @@ TEST_CASE("table reading: the label's column is told, and numbers of columns cou
   CHECK(label("a,label,b\n1,x,2\n2,y,3\n") == "column 'label' (number 1, counted from 0)");
   CHECK(label("1,2,x\n2,3,y\n") == "column 2 (counted from 0)");
   CHECK(label("a,b\n1,2\n", {.labelled = false}) == "");
-  // The number that is shown is the one that an option takes.
+  // The reported number can be used in an option.
   CsvOptions options;
   options.label_name = "1";
   CHECK(label("1,x,2\n2,y,3\n", options) == "column 1 (counted from 0)");
   CHECK(parse("1,x,2\n2,y,3\n", options).table->columns[1].number == 2);
   CHECK(has(refusal("1,2,0\n3,4,0\n5,x,0\n"), "column 1 (counted from 0): 'x'"));
-  // Rows without a header have their label where the model's had it.
+  // Without a header the label is at the same position as for the model.
   CsvOptions later;
   later.columns = parse("1,x,2\n2,y,3\n", options).table;
   CHECK(targets(parse("5,y,6\n", later)) == Classes{1});
@@ -232,7 +232,7 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
         "t.csv, line 3: 3 rows have no label ('' in 1, 'nan' in 1, '?' in 1) and are left out; "
         "category=label takes such words for classes");
   CHECK(refusal(text, {.strict = true}) != "");
-  // For predictions every row stays.
+  // For predictions every row is kept.
   CsvOptions all;
   all.columns = classes.table;
   CHECK(targets(parse(text, all)) == Classes{0, 1});
@@ -251,7 +251,7 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
             "rows: correct these labels"));
   quantities.keep_unlabelled = true;
   CHECK(std::isnan(parse(prices, quantities).target.to_vector<float>()[7]));
-  // Words that are asked for are classes, "NA" and numbers too.
+  // With category= all words are classes, even "NA" and numbers.
   CsvOptions words;
   words.categories = {"label"};
   const auto named = parse("a,label\n1,None\n2,2.5\n3,NA\n4,\n5,10\n", words);
@@ -262,14 +262,15 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
   CHECK(targets(parse("a,label\n1,NA\n2,null\n", all)) == Classes{2});
 }
 
-TEST_CASE("table reading: spaces around words are no part of them, and what they join is noted") {
+TEST_CASE(
+    "table reading: spaces around words are removed, and a note counts words that become equal") {
   const auto parts = parse("town,label\nAix, a\nAix ,a\nBonn,b\nBonn,a \nAix, b \n");
   CHECK(parts.class_names == Words{"a", "b"});
   CHECK(note(parts.notes, "column 'label'") ==
         "t.csv, line 2: column 'label': 3 fields with spaces around a word, such as 'a', are taken "
         "for the same word without");
   CHECK(note(parts.notes, "column 'town'") != "");
-  // Where every field has the same spaces, they belong to the separator.
+  // If every field has the same spaces, they belong to the separator.
   CHECK(parse("n, label\n1, a\n2, b\n").notes.empty());
 }
 
@@ -300,17 +301,18 @@ TEST_CASE("table reading: separators") {
   CHECK(inputs(parse("a;b;label\n1;2;0\n3;4;1\n", options)) == expected);
   options.rows.separator = "::";
   CHECK(has(refusal("a::b\n", options), "separator"));
-  // Decimal commas between semicolons, without a header: the semicolons divide.
+  // Decimal commas between semicolons, without a header: the semicolons separate.
   options = {};
   options.decimal = ",";
   CHECK(inputs(parse("1,5;2,5;0\n3,5;4,5;1\n", options)) == Floats{1.5f, 2.5f, 3.5f, 4.5f});
   CHECK(has(refusal("1,5;2,5;0\n3,5;4,5;1\n"), "decimal=comma "));
-  // Separators in quotes are none, and neither are those of a list within a field.
+  // Separators in quotes do not count, nor those of a list within a field.
   CHECK(parse("a,b,label\n\"x;y;z\",2,0\n\"x;y;w\",4,1\n").input.shape() == Shape{2, 3});
   CHECK(parse("g,n,label\nAction|Comedy,1,0\nDrama|War,2,1\n").input.shape() == Shape{2, 3});
 }
 
-TEST_CASE("table reading: numbers in other dress are read or refused with what reads them") {
+TEST_CASE(
+    "table reading: other number formats are read, or refused with the option that reads them") {
   const auto numbers = [](const Words& fields, const CsvOptions& options = {}) {
     return inputs(parse(rows_of(fields), options));
   };
@@ -342,7 +344,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
   CsvOptions grouped;
   grouped.thousands = ",";
   CHECK(numbers({"1,234.5", "12,34,567", "7"}, grouped) == Floats{1234.5f, 1234567, 7});
-  // What is not read is named with the option that reads it.
+  // The message names the option that reads the numbers.
   CHECK(has(refusal(rows_of({"1,5", "2,5"})), "decimal=comma reads decimal commas"));
   CHECK(has(refusal(rows_of({"1.234,5", "2.000,5"})), "decimal=comma and thousands=point"));
   CHECK(has(refusal(rows_of({"1,234.5", "2,000.5"})), "thousands=comma reads commas"));
@@ -354,7 +356,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
   CsvOptions words;
   words.categories = {"a"};
   CHECK(parse(rows_of({"A1", "B2"}), words).input.shape() == Shape{2, 2});
-  // Infinities and what float32 does not hold are refused, whatever else the column has.
+  // Infinities and numbers out of float32's range are refused.
   for (const char* large : {"inf", "-inf", "1e39", "1e999", "Infinity"})
     CHECK(has(refusal(rows_of({large, large, large})), "line 2, column 'a': '"));
   CHECK(has(refusal(rows_of({"1e39", "inf", "-1e39"})), "not a finite number of float32"));
@@ -399,7 +401,7 @@ TEST_CASE("table reading: dates") {
   CHECK(has(refused({"3/4/2024", "5/6/2024"}), "dayfirst=yes or dayfirst=no"));
   CHECK(has(refused({"13/4/2024", "4/13/2024"}), "another order"));
   CHECK(has(refused({"2023-02-29", "2024-01-01"}), "'2023-02-29' is not a date"));
-  // A time of day is no date, and a year of two digits is read where the order is told.
+  // A time is not a date; a two-digit year is read only if the order is given.
   CHECK(has(refused({"14:05", "2:05 PM"}), "'14:05' is a time without a date"));
   CHECK(has(refused({"3/4/24", "25/3/24"}), "'3/4/24' has a year of two digits: dayfirst=yes"));
   CHECK(has(refused({"9-Mar-24", "1-Apr-24"}), "year of two digits"));
@@ -419,7 +421,7 @@ TEST_CASE("table reading: dates") {
   CHECK(inputs(parse_dates({"3/4/2024", "5/6/2024"}, day))[1] == 4);
   day.day_first = false;
   CHECK(inputs(parse_dates({"3/4/2024", "5/6/2024"}, day))[1] == 3);
-  // Other files have the order that was learnt, and missing dates the means.
+  // Other files use the learned order, and missing dates become means.
   CsvOptions later;
   later.columns = parse_dates({"25/3/2024", "27/3/2024"}, options).table;
   const auto again = parse_dates({"3/4/2024", ""}, later);
@@ -430,7 +432,7 @@ TEST_CASE("table reading: dates") {
   CHECK(inputs(parse("n|when\n7|3/4/2024\n", later))[1] == 4);
 }
 
-TEST_CASE("table reading: labels are names, numbers in their order") {
+TEST_CASE("table reading: labels are names, numbers in numerical order") {
   const auto classes = [](const Words& labels) {
     std::string text = "a,label\n";
     for (const std::string& label : labels) text += cat("1,", label, "\n");
@@ -448,7 +450,7 @@ TEST_CASE("table reading: labels are names, numbers in their order") {
   std::string prices = "a,label\n";
   for (int k = 0; k < 30; ++k) prices += cat(k, ",", 1000 + 17 * k, "\n");
   CHECK(has(refusal(prices), "30 different ones in 30 rows"));
-  // By the model's classes, whichever of them a file has.
+  // With the model's classes, whichever of them occur in the file.
   CsvOptions options;
   options.columns = classes({"10", "20", "30"}).table;
   const auto later = parse("a,label\n1,30.0\n", options);
@@ -459,7 +461,7 @@ TEST_CASE("table reading: labels are names, numbers in their order") {
       "line 2, column 'label': the label '40' is not one of the 3 known classes, in 1 of 1 row"));
 }
 
-TEST_CASE("table reading: what is skipped is counted, and rows that begin with '#' are kept") {
+TEST_CASE("table reading: skipped lines are counted, and data rows that begin with '#' are kept") {
   const auto colours =
       parse("colour,b,label\n#ff0000,1,0\n#00ff00,2,1\nred,3,0\n", {.categories = {"colour"}});
   CHECK(colours.input.shape() == Shape{3, 4});
@@ -555,7 +557,7 @@ TEST_CASE("table reading: time and memory are linear in the file, and bounded") 
     (void)refusal(text, options);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  // Each is some 4 MB: quadratic readers take minutes.
+  // Each table has about 4 MB; a quadratic reader would take minutes.
   const std::size_t size = 4u << 20;
   std::string wide, same = "label", comments, quotes = "a,label\n\"", notes = "a,b\n";
   while (wide.size() < size) wide += "1,";
@@ -568,8 +570,8 @@ TEST_CASE("table reading: time and memory are linear in the file, and bounded") 
         std::string(size, ' '), "a,label\n" + std::string(size, ' ') + "1,0\n",
         std::string(size, '#'), std::string(size, '"'), std::string(size, '\r')})
     CHECK_MESSAGE(seconds(text) < 20, text.substr(0, 20));
-  // Words of which every row has its own in many columns: 400 columns of 900 words in 1,900 rows
-  // are 2.6 GB of inputs.
+  // Many columns with many different words: 400 columns of 900 words in 1,900 rows are 2.6 GB of
+  // inputs.
   std::string many;
   for (int c = 0; c < 400; ++c) many += cat("c", c, ",");
   many += "label\n";

@@ -1,5 +1,5 @@
-// Tables as people have them: words and missing numbers among the columns, what is learnt from the
-// training part alone, files whose columns stand otherwise, and how rows are divided.
+// Typical tables: words and missing numbers among the columns, statistics from the training part
+// only, files with other column orders, and the split of rows.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "data/csv_dataset.h"
 #include "data/said.h"
 #include "data/tables.h"
+#include "data/tables/csv_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -52,7 +52,7 @@ TEST_CASE("tables: a column of words is an input for each word, a missing number
 }
 
 TEST_CASE("tables: which columns are words, and which are left out") {
-  // Codes that are words, and a column that is left out.
+  // Codes that are words, and a dropped column.
   const std::string text = "id,zip,size,y\n1,10,5,0\n2,20,6,1\n3,10,7,0\n";
   CsvOptions options;
   options.categories = {"ZIP"};
@@ -62,11 +62,11 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   CHECK(has(refusal(text, options), "did you mean 'id'"));
   options.left_out = {"zip"};
   CHECK(has(refusal(text, options), "is no input"));
-  // Half of the fields or more are numbers: the odd one is a mistake. Fewer: they are words.
+  // If half of the fields or more are numbers, another field is an error; otherwise all are words.
   CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 'a': '3x' is not a finite number"));
   CHECK(parse("a,y\n1,0\nred,0\nblue,1\n").table->columns[0].values ==
         std::vector<std::string>{"1", "blue", "red"});
-  // A word of its own in every row is no category.
+  // A column with a different word in every row is refused.
   std::string names = "name,x,y\n";
   for (int i = 0; i < 200; ++i) names += cat("n", i, ",1,", i % 2, "\n");
   CHECK(has(refusal(names), "drop=name"));
@@ -77,8 +77,8 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   CHECK(has(refusal(names, options), "no column is left"));
 }
 
-TEST_CASE("tables: a header is told from the rows under it, or by the caller") {
-  CHECK(parse("2019,b,y\n1,2,0\n3,4,1\n").input.shape() == Shape{2, 2});  // 'b' stands above 2
+TEST_CASE("tables: a header is recognised by the rows below it, or set by an option") {
+  CHECK(parse("2019,b,y\n1,2,0\n3,4,1\n").input.shape() == Shape{2, 2});  // 'b' is above 2
   CHECK(parse("red,3,yes\nblue,4,no\n").input.shape() == Shape{2, 3});    // numbers in a row
   CHECK(parse("size,colour,y\nbig,red,0\nsmall,blue,1\n").input.shape() == Shape{2, 4});
   CsvOptions options;
@@ -107,10 +107,10 @@ TEST_CASE("tables: statistics are those of the training part") {
   std::vector<float> rows(4);
   std::vector<std::int64_t> numbers{0, 1}, targets(2);
   tested->get(numbers, rows.data(), targets.data());
-  CHECK(rows == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
+  CHECK(rows == std::vector<float>{1000, 0, 1000, 0});  // an unknown word
 }
 
-TEST_CASE("tables: a chronological split says where dates do not fit the order of the rows") {
+TEST_CASE("tables: a chronological split notes dates that contradict the order of the rows") {
   const auto rows = [](const std::vector<const char*>& days, const char* born = "5") {
     std::string text = "when,born,y\n";
     for (std::size_t i = 0; i < days.size(); ++i)
@@ -131,7 +131,7 @@ TEST_CASE("tables: a chronological split says where dates do not fit the order o
   };
   const data::SplitOptions last{.test = 0.25, .validation = 0, .chronological = true};
   CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "07", "08"}), last).empty());
-  // Equal dates within a part are no reason, nor is a row without a date.
+  // Equal dates within a part, and a row without a date, give no note.
   CHECK(!has(notes(rows({"01", "01", "03", "", "05", "05", "08", "08"}), last), "date"));
   const std::string unsorted = notes(rows({"01", "05", "03", "04", "02", "06", "07", "08"}), last);
   CHECK(has(unsorted,
@@ -143,39 +143,40 @@ TEST_CASE("tables: a chronological split says where dates do not fit the order o
   CHECK(has(cut,
             "t.csv, line 7: column 'when': 3 rows have the same date as a row in another part. "
             "'chronological' divides between rows #3"));
-  // Without 'chronological' the order means nothing; rows after a fold's test part are in no part.
+  // Without 'chronological' the order does not matter. Rows after a fold's test part are in no
+  // part.
   CHECK(
       notes(rows({"01", "05", "03", "04", "02", "06", "07", "08"}), {.test = 0.25, .validation = 0})
           .empty());
   CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "06", "01"}),
               {.validation = 0, .chronological = true, .fold = 1, .folds = 3})
             .empty());
-  // Of several columns of dates the one that is in order tells.
+  // Of several date columns the sorted one decides.
   CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "07", "08"}, ""), last, {"born", "when"})
             .empty());
 }
 
-TEST_CASE("tables: other files are read as the training data was") {
+TEST_CASE("tables: other files are read like the training data") {
   const auto columns = parse("town,area,y\nBonn,1,no\nAix,3,yes\nBonn,,no\n").table;
   CsvOptions options;
   options.columns = columns;
   options.labelled = false;
-  // In another order, beside others, without the label; with words and numbers that are missing.
+  // In another order, with other columns, without the label, with missing words and numbers.
   CHECK(inputs(parse("area,extra,TOWN\n7,x,Aix\n,y,Cologne\n", options)) ==
         std::vector<float>{1, 0, 7, 0, 0, 2});
   CHECK(inputs(parse("Bonn,5\n", options)) == std::vector<float>{0, 1, 5});  // by place
   CHECK(has(refusal("town,size\nBonn,5\n", options), "2 columns") ==
-        false);  // a header that holds other names
+        false);  // a header with other names
   CHECK(has(refusal("Bonn,5,0\n", options), "has 3 columns, and the model was trained on 2"));
   CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 'area': 'big'"));
-  // Labels are numbered as they were, whichever are there.
+  // Labels keep their numbers, whichever of them occur.
   options.labelled = true;
   const data::TensorDatasetParts later = parse("y,town,area\nyes,Aix,1\n", options);
   CHECK(later.target.to_vector<std::int64_t>() == std::vector<std::int64_t>{1});
   CHECK(later.classes == 2);
 }
 
-TEST_CASE("tables: targets must be there, and groups too") {
+TEST_CASE("tables: targets and groups must not be missing") {
   CsvOptions options;
   options.classes = false;
   CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 'y': 'big'"));
@@ -185,7 +186,7 @@ TEST_CASE("tables: targets must be there, and groups too") {
   CHECK(has(refusal("g,a,y\nu,1,0\n,2,1\n", options), "names no group"));
 }
 
-TEST_CASE("tables: a source says how its columns are read and its rows divided") {
+TEST_CASE("tables: a source reports how its columns are read and its rows divided") {
   const TestFolder folder;
   std::string text = "id,town,x,who,y\n";
   for (int i = 0; i < 60; ++i)
@@ -207,7 +208,7 @@ TEST_CASE("tables: a source says how its columns are read and its rows divided")
   const auto grouped =
       data::open_dataset("csv:" + file + ",drop=id,group=who,split=0.3,label=y", Split::Test);
   CHECK(grouped->size() == 20);
-  CHECK(grouped->input_shape() == Shape{3});  // a group is no input
+  CHECK(grouped->input_shape() == Shape{3});  // a group column is not an input
   for (const char* bad : {",split=2", ",split=x", ",fold=0/3", ",fold=3", ",group=nobody",
                           ",header=maybe", ",test=other.csv,split=0.2"})
     CHECK_THROWS_AS(open(bad, Split::Train), ValueError);

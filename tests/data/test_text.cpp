@@ -1,4 +1,4 @@
-// Text: tokens of every unit, windows one token apart, and what cannot be read.
+// Text: tokens of every unit, windows with targets one token later, and errors.
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -27,7 +27,7 @@ std::string write(const TestFolder& folder, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("text: bytes are numbered by themselves") {
+TEST_CASE("text: a byte's token number is its value") {
   const Vocabulary v = Vocabulary::of("", TextUnit::Bytes);
   CHECK(v.size() == 256);
   CHECK(v.encode("a\xff") == Longs{'a', 255});
@@ -45,7 +45,7 @@ TEST_CASE("text: characters are code points in ascending order") {
   CHECK_THROWS_AS(Vocabulary::of("a\xc3", TextUnit::Characters), FormatError);
 }
 
-TEST_CASE("text: words by how common they are, signs and lines apart, others unknown") {
+TEST_CASE("text: words by frequency, punctuation and line ends separate, other words unknown") {
   const std::string text = "Don't go, don't go!\nGo  (now) ä";
   const Vocabulary v = Vocabulary::of(text, TextUnit::Words);
   CHECK(v.tokens() == std::vector<std::string>{"<unk>", "go", "\n", "!", "(", ")", ",", "Don't",

@@ -1,4 +1,4 @@
-// Texts that come in parts have the numbers of the whole, wherever they are cut.
+// A text that is encoded part by part has the token numbers of the whole, wherever it is cut.
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/tokenizer.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "data/token_stream.h"
-#include "data/unicode.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/unicode.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -86,7 +86,7 @@ Json random_tokenizer(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("token stream: a text has the same numbers wherever it is cut") {
+TEST_CASE("token stream: equal token numbers wherever the text is cut") {
   std::mt19937 random(7);
   for (int round = 0; round < 150; ++round) {
     const std::string json = random_tokenizer(random).dump();
@@ -96,7 +96,7 @@ TEST_CASE("token stream: a text has the same numbers wherever it is cut") {
     const std::string text = random_text(random, 1 + random() % 200);
     CAPTURE(json);
     CAPTURE(text);
-    // All at once no step cuts anything: this is what each text between two added tokens becomes.
+    // Encoded at once nothing is cut: the expected tokens of each text between two added tokens.
     Longs wanted;
     TokenStream whole(parts, words, raw, uniform, wanted);
     whole.push(text);
@@ -116,8 +116,9 @@ TEST_CASE("token stream: a text has the same numbers wherever it is cut") {
   }
 }
 
-TEST_CASE("token stream: signs that stand apart are the same in every normal form behind any") {
-  // What a normal form may put behind another sign, or join with one.
+TEST_CASE(
+    "token stream: boundary characters are unchanged by every normal form after any character") {
+  // Characters that a normal form may reorder or compose with the previous character.
   std::u32string before{U'a', U'\u1100', U'\uac00', U'\u0301', U'\u0915', U'\u0b47', U' '};
   for (char32_t c = 0; c < 0x20000; ++c) {
     if (!stands_apart(c)) continue;
@@ -134,7 +135,9 @@ TEST_CASE("token stream: signs that stand apart are the same in every normal for
   CHECK_FALSE(stands_apart(U'\u0001'));
 }
 
-TEST_CASE("token stream: a file has the numbers of its text, and invalid UTF-8 its place") {
+TEST_CASE(
+    "token stream: a file has the tokens of its text; invalid UTF-8 is reported with its "
+    "position") {
   const TestFolder folder;
   const std::string file = folder / "text.txt";
   std::string text;
@@ -171,7 +174,7 @@ TEST_CASE("token stream: a file has the numbers of its text, and invalid UTF-8 i
   CHECK((numbers == tokenizer.encode("")));
 }
 
-TEST_CASE("token stream: a word without end is refused before it fills the memory") {
+TEST_CASE("token stream: an endless word is refused before it fills the memory") {
   const Tokenizer tokenizer = Tokenizer::open("tests/e2e/fixtures/tokenizers/gpt2.json");
   const std::string letters(TokenStream::kLongestWord + 2 * TokenStream::kPartBytes, 'a');
   CHECK_THROWS_WITH_AS(tokenizer.encode(letters), doctest::Contains("a word of more than"),

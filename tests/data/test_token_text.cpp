@@ -1,4 +1,4 @@
-// Text by a tokenizer: windows, hidden words that depend on seed, epoch and example alone, and
+// Text with a tokenizer: windows, masked tokens that depend on seed, epoch and sample only, and
 // lines with a class.
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@
 #include <tenon/tokenizer.h>
 
 #include "base/str.h"
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -57,13 +57,13 @@ Example example(const data::Dataset& set, std::int64_t index, std::uint64_t seed
                 std::int64_t epoch = 0) {
   Example out{Longs(static_cast<std::size_t>(set.input_shape().numel())),
               Longs(static_cast<std::size_t>(set.target_shape().numel()))};
-  set.get_drawn({&index, 1}, seed, epoch, out.input.data(), out.target.data());
+  set.get_augmented({&index, 1}, seed, epoch, out.input.data(), out.target.data());
   return out;
 }
 
 }  // namespace
 
-TEST_CASE("token text: windows hold a tokenizer's numbers, targets one place later") {
+TEST_CASE("token text: windows have a tokenizer's numbers, targets one position later") {
   const TestFolder folder;
   const std::string text = some_text(), file = written(folder, text);
   const data::Tokenizer tokenizer = of_kind(data::TokenizerKind::Bpe, text);
@@ -101,7 +101,7 @@ TEST_CASE("token text: bytes that are not UTF-8 are counted from the start of th
                          FormatError);
 }
 
-TEST_CASE("token text: of hidden words 80 % are masked, 10 % others, 10 % as they were") {
+TEST_CASE("token text: of selected tokens 80 % are masked, 10 % replaced, 10 % unchanged") {
   const TestFolder folder;
   const std::string text = some_text(), file = written(folder, text);
   const data::Tokenizer tokenizer = of_kind(data::TokenizerKind::WordPiece, text);
@@ -128,21 +128,21 @@ TEST_CASE("token text: of hidden words 80 % are masked, 10 % others, 10 % as the
   CHECK(masked / count == doctest::Approx(0.8).epsilon(0.04));
   CHECK(other / count == doctest::Approx(0.1).epsilon(0.2));
   CHECK(same / count == doctest::Approx(0.1).epsilon(0.2));
-  // What was there stands in the targets: the words are those of the text.
+  // The targets contain the original tokens of the text.
   const Example e = example(*train, 3, 5, 1);
   Longs told = e.input;
   for (std::size_t i = 0; i < 42; ++i)
     if (e.target[i] != data::kIgnoredTarget) told[i] = e.target[i];
   const Longs all = tokenizer.encode(text, false);
   CHECK(std::equal(told.begin() + 1, told.end() - 1, all.begin() + 3 * 40));
-  // Seed, epoch and example say what is hidden; in testing the example alone.
+  // Seed, epoch and sample decide which tokens are masked; in testing the sample only.
   CHECK(example(*train, 3, 5, 1) == e);
   CHECK(!(example(*train, 3, 5, 2) == e));
   CHECK(!(example(*train, 3, 6, 1) == e));
   CHECK(example(*test, 2, 5, 1) == example(*test, 2, 8, 4));
 }
 
-TEST_CASE("token text: the same hidden words for any number of workers, and after a stop") {
+TEST_CASE("token text: equal masked tokens for any number of workers, and after a resume") {
   const TestFolder folder;
   const std::string text = some_text(), file = written(folder, text);
   const data::Tokenizer tokenizer = of_kind(data::TokenizerKind::WordPiece, text);
@@ -163,7 +163,7 @@ TEST_CASE("token text: the same hidden words for any number of workers, and afte
   CHECK(inputs(0, {3, 1, 0}) != alone);
 }
 
-TEST_CASE("token text: lines with a class, cut and filled up") {
+TEST_CASE("token text: lines with a class, truncated and padded") {
   const TestFolder folder;
   const data::Tokenizer tokenizer = of_kind(data::TokenizerKind::WordPiece, some_text());
   std::string lines;
@@ -186,7 +186,7 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
   const auto cut = data::open_class_lines(file, Split::All, tokenizer, {.length = 4});
   CHECK(example(*cut, 0).input == Longs{tokenizer.number("[CLS]"), tokenizer.number("the"),
                                         tokenizer.number("sea"), tokenizer.number("[SEP]")});
-  // Beside blank lines, which each part notes.
+  // Besides the note about blank lines, which each part has.
   CHECK(train->notes().size() == 1);
   REQUIRE(cut->notes().size() == 2);
   CHECK(to_string(cut->notes()[0]) == cat(file, ", line 1: 20 of 20 texts are cut to 4 tokens"));
@@ -201,8 +201,8 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
                        doctest::Contains("--tokenizer"), ValueError);
 }
 
-TEST_CASE("token text: two texts are cut as Hugging Face's tokenizers cut them") {
-  // Its vocabulary has a and b; what is left of each is what "longest_first" leaves.
+TEST_CASE("token text: two texts are truncated as by Hugging Face's tokenizers") {
+  // The vocabulary has a and b; each text keeps the length that "longest_first" leaves.
   const data::Tokenizer t =
       data::Tokenizer::train("a b a b a b", {.kind = data::TokenizerKind::WordPiece, .tokens = 20});
   const std::int64_t a = t.number("a"), b = t.number("b");
@@ -231,7 +231,7 @@ TEST_CASE("token text: two texts are cut as Hugging Face's tokenizers cut them")
   }
 }
 
-TEST_CASE("token text: what a network does not see of texts is counted in each part") {
+TEST_CASE("token text: truncated texts and unknown words are counted in each part") {
   const TestFolder folder;
   const auto t = of_kind(data::TokenizerKind::WordPiece, some_text());
   std::string lines;
@@ -257,7 +257,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
   REQUIRE(pairs->notes().size() == 2);
   CHECK(pairs->notes()[0].text.starts_with("1 of 2 pairs of texts is cut to 6 tokens"));
   CHECK(pairs->notes()[1].text.starts_with("1 word or character in 1 of 2 pairs of texts is not"));
-  // A text that says the unknown token itself has lost nothing.
+  // A text that contains the unknown token itself has no unknown word.
   CHECK(data::open_class_lines(written(folder, "a\tthe [UNK]\nb\tsea\n"), Split::All, t)
             ->notes()
             .empty());
@@ -278,7 +278,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
       doctest::Contains("1 word or character"), FormatError);
 }
 
-TEST_CASE("token text: a text is read once, whatever parts of it are opened") {
+TEST_CASE("token text: a text is read once for all its parts") {
   const auto t =
       std::make_shared<const data::Tokenizer>(of_kind(data::TokenizerKind::WordPiece, some_text()));
   for (const bool hide_words : {false, true}) {
@@ -318,7 +318,7 @@ TEST_CASE("token text: the lines of a test file are noted and named where they a
             .starts_with(other + ", line 1: 1 word or character in 1 of 2 texts of the test part"));
 }
 
-TEST_CASE("token text: signs that a vocabulary without an unknown token lacks are left out aloud") {
+TEST_CASE("token text: characters missing from a vocabulary without an unknown token give a note") {
   const TestFolder folder;
   const auto t = data::Tokenizer::parse(
       R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})", "t");
@@ -339,7 +339,7 @@ TEST_CASE("token text: signs that a vocabulary without an unknown token lacks ar
   CHECK(losses.unknown() == 1);
 }
 
-TEST_CASE("token text: lines of two texts have types, wherever the class stands") {
+TEST_CASE("token text: lines of two texts have token types, whatever the position of the class") {
   const TestFolder folder;
   std::string first, last;
   for (int k = 0; k < 20; ++k) {
@@ -370,7 +370,7 @@ TEST_CASE("token text: lines of two texts have types, wherever the class stands"
 
 namespace {
 
-// Tokens of an example between two places of its row, as text.
+// The text of a sample's tokens between two positions.
 std::string text_between(const data::Tokenizer& t, const Example& e, std::int64_t first,
                          std::int64_t last) {
   return t.decode(std::span(e.input).subspan(static_cast<std::size_t>(first),
@@ -379,9 +379,10 @@ std::string text_between(const data::Tokenizer& t, const Example& e, std::int64_
 
 }  // namespace
 
-TEST_CASE("token text: answers in texts, as SQuAD's files and lines say them") {
+TEST_CASE("token text: answers in texts, from SQuAD's files and from lines") {
   const TestFolder folder;
-  // Marks, two texts of a question each, an answer within a word, one of many bytes, and none.
+  // Punctuation, two texts with one question each, an answer inside a word, a multi-byte answer,
+  // and no answer.
   const std::string json = R"j({"version": "x", "data": [{"title": "t", "paragraphs": [
     {"context": "The \u00e9t\u00e9 was hot (in 1990). A wide sea, is it green?", "qas": [
       {"id": "1", "question": "when was it", "answers": [{"text": "1990", "answer_start": 20}]},
@@ -410,7 +411,7 @@ TEST_CASE("token text: answers in texts, as SQuAD's files and lines say them") {
   wanted.resize(static_cast<std::size_t>(length), data::kPad);
   wanted.insert(wanted.end(), pair.types.begin(), pair.types.end());
   wanted.resize(static_cast<std::size_t>(2 * length), 0);
-  CHECK(third.input == wanted);  // as the tokenizer gives two texts
+  CHECK(third.input == wanted);  // the tokenizer's result for two texts
 
   std::ofstream(folder / "lines.tsv") << "when was it\tit was in 1990s sea\t1990\n"
                                          "who\tthe sea\t\n"
@@ -424,7 +425,7 @@ TEST_CASE("token text: answers in texts, as SQuAD's files and lines say them") {
   CHECK(place.target[0] == 1 + 3 + 1 + 3);  // the second sea
 }
 
-TEST_CASE("token text: long texts stand in windows that share tokens") {
+TEST_CASE("token text: long texts are cut into overlapping windows") {
   const TestFolder folder;
   std::string text;
   for (int k = 0; k < 30; ++k) text += k == 17 ? "green sea " : "wide land ";
@@ -477,7 +478,7 @@ TEST_CASE("token text: long texts stand in windows that share tokens") {
   CHECK_THROWS_AS(data::open_spans(folder / "good.tsv", Split::Train, bytes), ValueError);
 }
 
-TEST_CASE("token text: rows of two texts and of answers are those of Hugging Face's tokenizers") {
+TEST_CASE("token text: rows of two texts and of answers equal Hugging Face's") {
   const TestFolder folder;
   const Json wanted = Json::parse(io::read_file("tests/e2e/fixtures/spans.json"));
   const data::Tokenizer t = data::Tokenizer::open("tests/e2e/fixtures/tokenizers/bert.json");
@@ -512,7 +513,7 @@ TEST_CASE("token text: rows of two texts and of answers are those of Hugging Fac
   }
 }
 
-TEST_CASE("token text: tokens of every script are found again in their text") {
+TEST_CASE("token text: tokens of every script are located in their text") {
   const Json lines =
       Json::parse(io::read_file("tests/e2e/fixtures/tokenizers/expected.json"))["lines"];
   for (const char* name : {"bert", "bert_cased"}) {

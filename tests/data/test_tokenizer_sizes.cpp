@@ -1,5 +1,5 @@
-// Tokenizers take a time in proportion to what they are given: to texts of one endless sign, word
-// or line, and to files with many tokens.
+// Tokenizers take linear time: for texts with one endless character, word or line, and for files
+// with many tokens.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr int kTimes = 8;
-constexpr double kLinear = 20;  // of work that is so many times as long; 64: the square
+constexpr double kLinear = 20;  // allowed growth for 8 times the size; quadratic time would be 64
 
-/// How much longer work takes of eight times the size.
+/// Time for eight times the size over the time for the size.
 template <class Work>
 double growth(std::size_t size, const Work& work) {
   test::InTurn turns;
@@ -34,7 +34,7 @@ double growth(std::size_t size, const Work& work) {
 
 Json word_piece(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object();
-  auto& rows = vocabulary.get_ref<Json::object_t&>();  // its own look for a key is one by one
+  auto& rows = vocabulary.get_ref<Json::object_t&>();  // nlohmann searches keys one by one
   std::int64_t number = 0;
   for (const std::string& token : tokens) rows.emplace_back(token, number++);
   return {{"added_tokens", Json::array()},
@@ -51,7 +51,7 @@ std::string times(std::string_view text, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("tokenizer sizes: marks upon one sign are put in order in linear time") {
+TEST_CASE("tokenizer sizes: combining marks on one character are sorted in linear time") {
   for (const char* kind : {"BertNormalizer", "NFC", "NFKD"}) {
     Json json = word_piece({"[UNK]", "a"});
     json["normalizer"] = {{"type", kind}};
@@ -65,7 +65,7 @@ TEST_CASE("tokenizer sizes: marks upon one sign are put in order in linear time"
   }
 }
 
-TEST_CASE("tokenizer sizes: marks of one class stay in their order") {
+TEST_CASE("tokenizer sizes: marks of one combining class keep their order") {
   Json json = word_piece({"[UNK]", "e\u0323\u0301\u0302", "\u1eb9\u0301\u0302"});
   const auto first = [&](const char* form) {
     json["normalizer"] = {{"type", form}};
@@ -75,7 +75,7 @@ TEST_CASE("tokenizer sizes: marks of one class stay in their order") {
   CHECK(first("NFC") == 2);
 }
 
-TEST_CASE("tokenizer sizes: words of WordPiece are linear, and unknown behind 100 signs") {
+TEST_CASE("tokenizer sizes: WordPiece is linear, and words beyond 100 characters are unknown") {
   Json json = word_piece({"[UNK]", "a", "##a", "##" + times("a", 3000)});
   const auto tokens = [&](std::size_t size) {
     return Tokenizer::parse(json.dump(), "words").encode(times("a", size)).size();
@@ -103,7 +103,7 @@ TEST_CASE("tokenizer sizes: the vocabulary of a file") {
         }) < kLinear);
 }
 
-TEST_CASE("tokenizer sizes: many added tokens that begin alike") {
+TEST_CASE("tokenizer sizes: many added tokens with a common prefix") {
   CHECK(growth(2000, [](std::size_t size) {
           Json json = word_piece({"[UNK]", "a"});
           for (std::size_t k = 0; k < size; ++k)
@@ -114,8 +114,8 @@ TEST_CASE("tokenizer sizes: many added tokens that begin alike") {
         }) < kLinear);
 }
 
-TEST_CASE("tokenizer sizes: added tokens cost a text the same, whatever their number and length") {
-  // Of every length, all begin as the text does; none stands alone in it.
+TEST_CASE("tokenizer sizes: the cost per text does not depend on added tokens' number and length") {
+  // Tokens of every length, all with the text's prefix; none occurs alone in the text.
   CHECK(growth(100, [](std::size_t size) {
           Json json = word_piece({"[UNK]", "a"});
           for (std::size_t k = 1; k < 100; ++k)
@@ -139,7 +139,7 @@ TEST_CASE("tokenizer sizes: added tokens cost a text the same, whatever their nu
 }
 
 TEST_CASE(
-    "tokenizer sizes: of added tokens the first and longest counts, and discarded ones hide") {
+    "tokenizer sizes: the first and longest added token matches; a discarded match blocks others") {
   Json json = word_piece({"[UNK]"});
   const std::vector<std::pair<std::string, bool>> tokens{
       {"ab", false}, {"abc", true}, {"bcd", false}, {"c", false}, {"ab", true}};
@@ -149,12 +149,13 @@ TEST_CASE(
   const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "first");
   using Longs = std::vector<std::int64_t>;
   CHECK(tokenizer.encode("abc") == Longs{2});
-  CHECK(tokenizer.encode("abcd") == Longs{0});  // "abc" is discarded as a whole, as there
+  CHECK(tokenizer.encode("abcd") ==
+        Longs{0});  // "abc" is discarded as a whole, like in Hugging Face's
   CHECK(tokenizer.encode("abd") == Longs{1, 0});
   CHECK(tokenizer.encode("bcd ab") == Longs{3, 1});
 }
 
-TEST_CASE("tokenizer sizes: a small file makes neither many steps nor many tokens around a text") {
+TEST_CASE("tokenizer sizes: a small file cannot request many steps or many tokens around a text") {
   Json json = word_piece({"[UNK]", "a"});
   Json ids = Json::array(), single = Json::array(), steps = Json::array();
   for (int k = 0; k < 100; ++k) {
@@ -181,7 +182,7 @@ TEST_CASE("tokenizer sizes: a small file makes neither many steps nor many token
                        doctest::Contains("more than 64 steps"), FormatError);
 }
 
-TEST_CASE("tokenizer sizes: an added token that stands alone has no sign of a word beside it") {
+TEST_CASE("tokenizer sizes: a single_word token has no word character beside it") {
   Json json = word_piece({"[UNK]"});
   json["added_tokens"].push_back({{"id", 1}, {"content", "a"}, {"single_word", true}});
   const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "alone");
@@ -191,7 +192,7 @@ TEST_CASE("tokenizer sizes: an added token that stands alone has no sign of a wo
   };
   CHECK(
       finds("\u00bd"
-            "a"));                // one half is no digit
+            "a"));                // the fraction one half is not a digit
   CHECK_FALSE(finds("a\u0947"));  // marks and connectors belong to words
   CHECK_FALSE(finds("a\u203f"));
   CHECK_FALSE(finds("7a"));

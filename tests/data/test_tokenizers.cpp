@@ -1,5 +1,5 @@
-// Tokenizers against Hugging Face's (make_tokenizer_fixtures.py): the same numbers and texts on a
-// hard corpus, the same vocabulary learnt, and files that are damaged or not known refused.
+// Tokenizers compared with Hugging Face's (make_tokenizer_fixtures.py): equal numbers and texts on
+// a difficult corpus, equal learned vocabularies, and damaged or unknown files refused.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -60,14 +60,14 @@ TEST_CASE("tokenizers: Hugging Face's numbers and texts on every script") {
     check_as_expected(Tokenizer::open(kTokenizers + name + ".json"), name);
 }
 
-TEST_CASE("tokenizers: the older files say the same") {
+TEST_CASE("tokenizers: the older file formats give the same numbers") {
   for (const char* path : {"bert", "bert/vocab.txt"})
     check_as_expected(Tokenizer::open(kTokenizers + path), "bert");
   for (const char* path : {"gpt2", "gpt2/vocab.json"})
     check_as_expected(Tokenizer::open(kTokenizers + path), "gpt2");
 }
 
-TEST_CASE("tokenizers: what is saved is read as it was") {
+TEST_CASE("tokenizers: a saved tokenizer is read back unchanged") {
   const TestFolder folder;
   for (const char* name : {"bert", "bert_cased", "gpt2", "roberta", "nfc", "nfd"}) {
     Tokenizer::open(kTokenizers + name + ".json").save(folder / "t.json");
@@ -75,7 +75,7 @@ TEST_CASE("tokenizers: what is saved is read as it was") {
   }
 }
 
-TEST_CASE("tokenizers: bytes are learnt as Hugging Face's trainer learns them") {
+TEST_CASE("tokenizers: byte-level BPE is learned as by Hugging Face's trainer") {
   const TestFolder folder;
   const std::string corpus = io::read_file(kTokenizers + "corpus.txt");
   Tokenizer::train(corpus, {.tokens = 900}).save(folder / "ours.json");
@@ -85,7 +85,7 @@ TEST_CASE("tokenizers: bytes are learnt as Hugging Face's trainer learns them") 
   CHECK(ours["merges"] == theirs["merges"]);
 }
 
-TEST_CASE("tokenizers: WordPiece is learnt, and knows every word of its text") {
+TEST_CASE("tokenizers: WordPiece is learned, and knows every word of its text") {
   const std::string corpus = io::read_file(kTokenizers + "corpus.txt");
   const Tokenizer lower = Tokenizer::train(
       corpus, {.kind = data::TokenizerKind::WordPiece, .tokens = 1400, .least = 1});
@@ -109,7 +109,7 @@ TEST_CASE("tokenizers: WordPiece is learnt, and knows every word of its text") {
   CHECK_THROWS_AS(Tokenizer::train("\xff"), FormatError);
 }
 
-TEST_CASE("tokenizers: long words and long texts take time in proportion") {
+TEST_CASE("tokenizers: long words and long texts take linear time") {
   const Tokenizer tokenizer = Tokenizer::open(kTokenizers + "gpt2.json");
   const auto seconds = [&](std::size_t signs) {
     const std::string word(signs, 'e');
@@ -121,7 +121,7 @@ TEST_CASE("tokenizers: long words and long texts take time in proportion") {
   CHECK(seconds(400'000) < 5);  // quadratic: minutes
 }
 
-TEST_CASE("tokenizers: any bytes of a token are text") {
+TEST_CASE("tokenizers: tokens of any bytes decode to text") {
   const Tokenizer tokenizer = Tokenizer::open(kTokenizers + "gpt2.json");
   const auto numbers = tokenizer.encode("\xf0\x9f\x98\x80");
   REQUIRE(numbers.size() > 1);
@@ -132,7 +132,7 @@ TEST_CASE("tokenizers: any bytes of a token are text") {
   CHECK(tokenizer.number("no such token") == -1);
 }
 
-TEST_CASE("tokenizers: what is damaged or not known is refused by name") {
+TEST_CASE("tokenizers: damaged or unknown files are refused by name") {
   const std::string model = R"("model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":)";
   CHECK(refusal("{" + model + R"(["a b"]}})") == "");
   CHECK(refusal("{" + model + R"(["a c"]}})").find("'c' is not in the vocabulary") !=

@@ -1,5 +1,5 @@
-// Changes of images: equal to torchvision's with the same parameters, and drawn from (seed,
-// epoch, example) alone.
+// Image transforms: equal to torchvision's with the same parameters; random parameters depend on
+// seed, epoch and sample only.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -13,7 +13,7 @@
 #include <tenon/images.h>
 #include <tenon/ops.h>
 
-#include "data/image_ops.h"
+#include "data/pixels/image_ops.h"
 
 using namespace tenon;
 using data::Image;
@@ -111,9 +111,9 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
   CHECK(cases.size() + 4 == fixtures.size());  // the image itself, and three with crops
 }
 
-TEST_CASE("transforms: center_crop cuts and pads where torchvision's does, of odd sizes too") {
-  // Width and height, the side of the crop, and where torchvision 0.29's lies: negative beyond the
-  // image.
+TEST_CASE("transforms: center_crop crops and pads like torchvision's, also for odd sizes") {
+  // Width and height, the side of the crop, and its position in torchvision 0.29; negative: outside
+  // the image.
   struct Place {
     int width, height, side, left, top;
   };
@@ -133,7 +133,7 @@ TEST_CASE("transforms: center_crop cuts and pads where torchvision's does, of od
   }
 }
 
-TEST_CASE("transforms: resize gives torchvision's sizes, of odd ones too") {
+TEST_CASE("transforms: resize gives torchvision's sizes, also for odd sizes") {
   struct Size {
     int width, height, side, to_width, to_height;
   };
@@ -152,7 +152,7 @@ TEST_CASE("transforms: resize gives torchvision's sizes, of odd ones too") {
   }
 }
 
-TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") {
+TEST_CASE("transforms: five and ten crops equal torchvision's, also for odd sizes") {
   const io::TensorMap fixtures =
       io::load_safetensors("tests/e2e/fixtures/transforms.safetensors").tensors;
   const Image in = image_of(fixtures.at("in"));
@@ -173,7 +173,7 @@ TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") 
     CHECK(found.shape() == Shape{1, wanted.size(0), 3, one.height, one.width});
     CHECK(permute(select(found, 0, 0), {0, 2, 3, 1}).eval().to_vector<std::uint8_t>() ==
           wanted.to_vector<std::uint8_t>());
-    // Of 2012: the middle of the image first.
+    // As in 2012: the centre of the image first.
     how.resize = Transforms::parse("center_crop=30," + std::string(one.steps));
     const Image middle = data::cropped(in, 8, 2, 30, 30);
     CHECK(data::preprocess_image(in, how).to_vector<std::uint8_t>() !=
@@ -191,7 +191,7 @@ TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") 
     how.resize = Transforms::parse(steps);
     return data::preprocess_image(in, how);
   };
-  CHECK_THROWS_AS(fit("ten_crop", {3, 35, 20}), ShapeError);  // of an image of 34 rows
+  CHECK_THROWS_AS(fit("ten_crop", {3, 35, 20}), ShapeError);  // the image has 34 rows
   CHECK_THROWS_AS(fit("ten_crop=20", {3, 24, 24}), ValueError);
   CHECK_THROWS_AS(fit("ten_crop,center_crop", {3, 24, 24}), ValueError);
   CHECK_THROWS_AS(fit("five_crop,ten_crop", {3, 24, 24}), ValueError);
@@ -199,7 +199,9 @@ TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") 
   CHECK_THROWS_AS(Transforms::parse("ten_crop").apply(in, 24, 24, 0, 0, 0), ValueError);
 }
 
-TEST_CASE("transforms: drawn from seed, epoch and example, and each step by itself") {
+TEST_CASE(
+    "transforms: random parameters depend on seed, epoch and sample, separately for each "
+    "transform") {
   const Image in = noise(60, 50, 3);
   const Transforms all = Transforms::parse(
       "resized_crop,flip,vflip,rotate=20,affine=10:0.1:0.8:1.2:5,perspective,"
@@ -211,13 +213,13 @@ TEST_CASE("transforms: drawn from seed, epoch and example, and each step by itse
   CHECK(a.pixels != all.apply(in, 32, 24, 2, 2, 3).pixels);
   CHECK(a.pixels != all.apply(in, 32, 24, 1, 3, 3).pixels);
   CHECK(a.pixels != all.apply(in, 32, 24, 1, 2, 4).pixels);
-  // A step more leaves the draws of the first as they are.
+  // Another transform does not change the random numbers of the first.
   const Image crop = Transforms::parse("resized_crop").apply(in, 32, 24, 1, 2, 3);
   const Image more = Transforms::parse("resized_crop,vflip=1").apply(in, 32, 24, 1, 2, 3);
   CHECK(data::upside_down(crop).pixels == more.pixels);
 }
 
-TEST_CASE("transforms: every one on small, narrow and grey images; random ones do change") {
+TEST_CASE("transforms: all on small, thin and grey images; random ones change the image") {
   for (const Transforms::Known& known : Transforms::known()) {
     const std::string name = known.usage.substr(0, known.usage.find('['));
     CAPTURE(name);
@@ -237,11 +239,11 @@ TEST_CASE("transforms: every one on small, narrow and grey images; random ones d
     bool changed = false;
     for (int number = 0; number < 40; ++number)
       changed = changed || one.apply(in, 31, 33, 0, 0, number).pixels != in.pixels;
-    CHECK(changed == (name != "center_crop" && name != "crop"));  // which are of the size already
+    CHECK(changed == (name != "center_crop" && name != "crop"));  // the image has the size already
   }
 }
 
-TEST_CASE("transforms: shares of flips and areas of crops are as asked for") {
+TEST_CASE("transforms: frequencies of flips and areas of crops are as requested") {
   const Image in = noise(40, 30, 1);
   int flipped = 0;
   for (int number = 0; number < 1000; ++number)
@@ -250,7 +252,7 @@ TEST_CASE("transforms: shares of flips and areas of crops are as asked for") {
   CHECK(flipped < 360);
 }
 
-TEST_CASE("transforms: texts that are refused, with what would do") {
+TEST_CASE("transforms: invalid lists are refused with what is allowed") {
   const auto refusal = [](const std::string& text) -> std::string {
     try {
       Transforms::parse(text);

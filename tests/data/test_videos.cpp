@@ -1,4 +1,4 @@
-// Frames of videos as images: how many, in which part, the same for any number of threads.
+// Frames of videos as images: their number, their part, and equal frames for any number of threads.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -59,7 +59,7 @@ TEST_CASE("videos: frames evenly spaced, each with its video's class") {
   how.input = {1, 48, 48};
   how.resize = data::Transforms::parse("resize=48,center_crop");
   const auto images = data::image_dataset(set, how);
-  // Of 24 frames those of numbers 3, 9, 15 and 21, whose left halves say which they are.
+  // Frames 3, 9, 15 and 21 of 24; the left half of a frame identifies it.
   std::vector<std::uint8_t> input(48 * 48);
   std::int64_t label = 0;
   for (std::int64_t k = 0; k < 4; ++k)
@@ -70,14 +70,14 @@ TEST_CASE("videos: frames evenly spaced, each with its video's class") {
     }
   CHECK(all(images, 0) == all(images, 3));
   CHECK(images->broken().empty());
-  // Frames that were decoded once are kept.
+  // Decoded frames are kept in memory.
   const std::vector<float> before = all(images, 0);
   for (const char* file : {"a/1.mp4", "b/2.avi", "b/deep/3.webm"})
     std::filesystem::remove(dir / (std::string("in/") + file));
   CHECK(all(images, 2) == before);
 }
 
-TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
+TEST_CASE("videos: every N seconds, skipped, in lists; one video is in one part") {
   if (no_videos()) return;
   const TestFolder dir;
   make_folder(dir);
@@ -109,7 +109,7 @@ TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
   CHECK_THROWS_AS(data::open_video(dir / "in/a/none.mp4"), IoError);
 }
 
-TEST_CASE("videos: damaged ones are broken images, with names") {
+TEST_CASE("videos: damaged videos count as broken images, with names") {
   if (no_videos()) return;
   const TestFolder dir;
   make_folder(dir);
@@ -130,7 +130,7 @@ TEST_CASE("videos: damaged ones are broken images, with names") {
   CHECK(broken.size() < 8);
   how.broken_is_error = true;
   CHECK_THROWS_AS(all(data::image_dataset(images, how), 0), FormatError);
-  // One example stands for a video whose length is not known.
+  // A video of unknown length counts as one sample.
   const auto by_second =
       data::open_image_folder(dir / "in", Split::Train, {.whole = true}, {.every = 1});
   CHECK(by_second->name(0) == (dir / "in/a/0.mp4") + ", frame 1 of 1");

@@ -1,5 +1,5 @@
-// Fifty steps of batch norm against PyTorch's (batch_norm.safetensors), for tests of either device
-// and of each way to take a step.
+// Fifty steps of batch norm compared with PyTorch's (batch_norm.safetensors), for tests of both
+// devices and of each way to run a step.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace batch_norm_course {
 
 using namespace tenon;
 
-/// One layer behind a scale, as make_fixtures.py builds them.
+/// A layer after a scale, as in make_fixtures.py.
 struct Course {
   Course(nn::AnyModule norm, const fixtures::Tensors& tensors)
       : layer(std::move(norm)),
@@ -68,7 +68,7 @@ inline nn::AnyModule layer(const std::string& name) {
   return nn::BatchNorm3d(2);
 }
 
-/// Takes the steps of each case by `step(course, x, target)`, which returns the loss.
+/// Runs the steps of each case with `step(course, x, target)`, which returns the loss.
 inline void run(const std::function<double(Course&, const Tensor&, const Tensor&)>& step) {
   const auto cases = fixtures::load("batch_norm");
   CHECK(cases.size() == 6);

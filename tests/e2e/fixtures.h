@@ -1,4 +1,4 @@
-// Reading what make_fixtures.py wrote, and comparing with it.
+// Reads the files of make_fixtures.py and compares with them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ using tenon::DType;
 using tenon::Tensor;
 using Tensors = std::map<std::string, Tensor>;
 
-/// A file of fixtures, as CASE -> KEY -> tensor: names are split at the first slash.
+/// A fixture file as CASE -> KEY -> tensor: names are split at the first slash.
 inline std::map<std::string, Tensors> load(const std::string& name,
                                            const std::string& folder = "tests/e2e/fixtures") {
   std::map<std::string, Tensors> out;
@@ -35,7 +35,7 @@ inline std::map<std::string, Tensors> load(const std::string& name,
   return out;
 }
 
-/// The part of a case whose keys begin with `prefix`, without it.
+/// The tensors of a case whose keys begin with `prefix`, without the prefix.
 inline Tensors part(const Tensors& tensors, const std::string& prefix) {
   Tensors out;
   for (const auto& [key, tensor] : tensors)
@@ -47,8 +47,8 @@ inline std::vector<double> numbers(const Tensor& t) {
   return tenon::cast(t, DType::Float64).to_vector<double>();
 }
 
-/// Element by element: NaN meets NaN, infinities meet, numbers differ by a share of themselves at
-/// most.
+/// Compares element by element: NaN equals NaN, infinities are equal, numbers have a relative
+/// tolerance.
 inline bool alike(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.shape() != b.shape()) return false;
   const std::vector<double> x = numbers(a), y = numbers(b);
@@ -63,19 +63,20 @@ inline bool alike(const Tensor& a, const Tensor& b, double tolerance) {
   return true;
 }
 
-/// A shape that is kept as a tensor of sizes.
+/// A shape that is stored as a tensor of sizes.
 inline tenon::Shape shape_of(const Tensor& sizes) {
   const auto all = sizes.to_vector<std::int64_t>();
   return {all.data(), static_cast<int>(all.size())};
 }
 
-/// values() of fixture_values.py.
+/// The values of values() in fixture_values.py.
 inline Tensor values(const std::string& name, const tenon::Shape& shape) {
   std::uint64_t seed = 0xcbf29ce484222325;
   for (const char byte : name) seed = (seed ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
   const auto count = static_cast<std::size_t>(shape.numel());
   const double rows = shape.rank() > 1 ? static_cast<double>(shape[0]) : 1;
-  const double added = name.ends_with(".conv2d.weight") ? 0.25 : 1;  // to what runs past it
+  const double added =
+      name.ends_with(".conv2d.weight") ? 0.25 : 1;  // smaller, relative to the shortcut
   const double scale = std::sqrt(6 * rows / static_cast<double>(count)) * added;
   const bool of_norm = name.ends_with("weight");
   const double share = name.ends_with("bn3.weight") ? 0.125 : 1;

@@ -1,4 +1,4 @@
-// Batch norm learns as PyTorch's does over fifty steps, whoever evaluates the loss.
+// Batch norm learns like PyTorch's over fifty steps, however the loss is evaluated.
 #include <tenon/grad.h>
 
 #include "e2e/batch_norm_course.h"
@@ -6,13 +6,13 @@
 using namespace tenon;
 using batch_norm_course::Course;
 
-TEST_CASE("batch norm: fifty steps as PyTorch's, step by step") {
+TEST_CASE("batch norm: fifty steps equal PyTorch's, step by step") {
   batch_norm_course::run([](Course& course, const Tensor& x, const Tensor& target) {
     return course.sgd.step(course.loss(x, target));
   });
 }
 
-TEST_CASE("batch norm: fifty steps as PyTorch's, the loss read before its gradients") {
+TEST_CASE("batch norm: fifty steps equal PyTorch's, with the loss read before its gradients") {
   batch_norm_course::run([](Course& course, const Tensor& x, const Tensor& target) {
     const Tensor loss = course.loss(x, target);
     const double value = loss.item();
@@ -21,7 +21,7 @@ TEST_CASE("batch norm: fifty steps as PyTorch's, the loss read before its gradie
   });
 }
 
-TEST_CASE("batch norm: fifty steps as PyTorch's, compiled") {
+TEST_CASE("batch norm: fifty steps equal PyTorch's, compiled") {
   CompiledFunction compiled;
   const Course* of = nullptr;
   batch_norm_course::run([&](Course& course, const Tensor& x, const Tensor& target) {

@@ -1,5 +1,5 @@
 // config.json beside weights (make_config_fixtures.py): 200 variations give transformers' logits,
-// or are refused by the name of the field; sizes that a user gives must be the config's.
+// or are refused with the name of the field; sizes that a user gives must equal the config's.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/models.h>
+#include <tenon/published_weights.h>
 #include <tenon/train.h>
 #include <tenon/weights.h>
 
@@ -21,7 +22,7 @@ using train::TrainedModel;
 
 namespace {
 
-// "transformer.wte.weight:61,16 …" as tensors; a tied head is the embedding.
+// Tensors for "transformer.wte.weight:61,16 …"; a tied head equals the embedding.
 io::TensorMap tensors_of(const std::string& shapes) {
   io::TensorMap out;
   std::string embedding;
@@ -60,7 +61,7 @@ Tensor input_of(const json& row) {
   return Tensor::from(flat, {texts, std::ssize(flat) / texts});
 }
 
-// The elements that the row has.
+// Compares the elements that the row contains.
 void check_logits(const json& row, const Tensor& got) {
   Shape shape;
   for (const json& size : row["shape"]) shape.push_back(size.get<std::int64_t>());
@@ -90,7 +91,7 @@ json small_gpt2() {
 
 }  // namespace
 
-TEST_CASE("configs: 200 variations compute what transformers does, or are refused by name") {
+TEST_CASE("configs: 200 variations equal transformers, or are refused by name") {
   int computed = 0, refused = 0;
   const TestFolder folder;
   for (const json& row : rows()) {
@@ -118,7 +119,7 @@ TEST_CASE("configs: 200 variations compute what transformers does, or are refuse
   CHECK(refused == 34);
 }
 
-TEST_CASE("configs: what a name says must be what the config says") {
+TEST_CASE("configs: sizes in a name must equal the config's") {
   const TestFolder folder;
   const json row = small_gpt2();
   REQUIRE(!row.is_null());
@@ -143,7 +144,7 @@ TEST_CASE("configs: what a name says must be what the config says") {
   has(refused("bert"), "write gpt2");
   has(refused("mlp"), "write gpt2");
   CHECK(refused("gpt2:heads=4") == "");
-  // Fields that nobody knows are said, and those that matter nothing are not.
+  // A note names unknown fields, but not irrelevant ones.
   json config = row["config"];
   config["shiny"] = 3;
   write_config(folder, config);
@@ -151,7 +152,7 @@ TEST_CASE("configs: what a name says must be what the config says") {
   config["n_layer"] = 0;
   write_config(folder, config);
   has(refused("gpt2"), "'n_layer' must be a whole number");
-  // In a folder that is named a config must be one; beside a file it may be another program's.
+  // In a given folder config.json must be valid; beside a file it may belong to another program.
   io::write_file(folder / "config.json", "{\"a\": 1}");
   try {
     opened("gpt2", folder / "pytorch_model.bin");
@@ -163,7 +164,7 @@ TEST_CASE("configs: what a name says must be what the config says") {
   has(refused("gpt2"), "not a JSON object");
 }
 
-TEST_CASE("configs: relatives of known networks are named, with the reason") {
+TEST_CASE("configs: similar unsupported networks are named, with the reason") {
   const TestFolder folder;
   io::save_weights(folder / "model.safetensors",
                    {{"roberta.embeddings.word_embeddings.weight", zeros({8, 4})}});
@@ -178,14 +179,14 @@ TEST_CASE("configs: relatives of known networks are named, with the reason") {
   };
   CHECK(refused().find("this is RoBERTa: not supported, because its positions") !=
         std::string::npos);
-  std::filesystem::remove(folder / "config.json");  // by the names of its tensors then
+  std::filesystem::remove(folder / "config.json");  // now recognised by tensor names
   CHECK(refused().find("this is RoBERTa: not supported, because its positions") !=
         std::string::npos);
   io::write_file(folder / "config.json", R"({"model_type": "squidnet"})");
   CHECK(refused().find("'squidnet'") != std::string::npos);
 }
 
-TEST_CASE("configs: a run learns by what the config says, and its folder says so too") {
+TEST_CASE("configs: a run uses the config's sizes, and its folder stores them") {
   const TestFolder folder;
   const json row = small_gpt2();
   json config = row["config"];
@@ -209,9 +210,8 @@ TEST_CASE("configs: a run learns by what the config says, and its folder says so
   CHECK(TrainedModel::open(folder / "run").settings().model == s.model);
 }
 
-// The files that `tenon data fetch weights` brings along, in the form in which they were published:
-// nothing in them is unknown.
-TEST_CASE("configs: those that lie beside GPT-2 and BERT are read without a note") {
+// The published files that `tenon data fetch weights` downloads contain no unknown field.
+TEST_CASE("configs: the published configs of GPT-2 and BERT are read without a note") {
   const auto gpt2 = [](int width, int heads, int layers, const char* more) {
     return cat(R"({"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"],
       "attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256,
@@ -248,7 +248,7 @@ TEST_CASE("configs: those that lie beside GPT-2 and BERT are read without a note
   for (const auto& [model, config] : published) {
     CAPTURE(model);
     io::write_file(folder / "config.json", config);
-    const train::PublishedNetwork network = train::published_network(folder.path(), model);
+    const models::PublishedNetwork network = models::published_network(folder.path(), model);
     CHECK(network.notes.empty());
     CHECK(network.model.starts_with(model));
     CHECK(network.classes == models::info(model).classes);

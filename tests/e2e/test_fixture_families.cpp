@@ -1,5 +1,5 @@
 // Weights under other libraries' names (make_family_fixtures.py): recognised, renamed, transposed,
-// and the same logits as there; every published name finds its place; what does not fit is named.
+// with equal logits; every published name has a place; mismatches are named.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
+#include <tenon/published_weights.h>
 #include <tenon/shapes_only.h>
 #include <tenon/train.h>
 #include <tenon/weights.h>
@@ -22,7 +23,7 @@ namespace {
 
 std::string after_at(const std::string& title) { return title.substr(title.find('@') + 1); }
 
-// The tensor that a file's must be equal to; "" for one of its own.
+// The tensor that a file's tensor must equal; "" if it is independent.
 std::string tied_to(const std::string& key, const std::string& embedding) {
   if (key.ends_with("predictions.decoder.bias")) return "cls.predictions.bias";
   return key.ends_with("lm_head.weight") || key.ends_with("predictions.decoder.weight") ||
@@ -31,7 +32,7 @@ std::string tied_to(const std::string& key, const std::string& embedding) {
              : "";
 }
 
-// What the script's fill() gave the network, by the file's names; a tied head is the embedding.
+// The values of the script's fill(), under the file's names; a tied head equals the embedding.
 Tensors file_of(const Tensors& stored) {
   Tensors out;
   std::string embedding;
@@ -57,7 +58,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 
-// names.txt: for each network its tensors with their shapes.
+// Reads names.txt: the tensors of each network with their shapes.
 std::map<std::string, std::map<std::string, Shape>> published_names() {
   std::map<std::string, std::map<std::string, Shape>> out;
   std::ifstream file("tests/e2e/fixtures/weights/names.txt");
@@ -76,7 +77,7 @@ std::map<std::string, std::map<std::string, Shape>> published_names() {
   return out;
 }
 
-// The header alone, before zeros that no disk keeps.
+// Writes a header followed by a hole of zeros, which takes no disk space.
 void write_named(const std::string& path, const std::map<std::string, Shape>& shapes) {
   std::string json = "{";
   std::uint64_t at = 0;
@@ -102,7 +103,7 @@ void write_named(const std::string& path, const std::map<std::string, Shape>& sh
 
 }  // namespace
 
-TEST_CASE("families: the same logits from weights under other libraries' names") {
+TEST_CASE("families: equal logits from weights under other libraries' names") {
   const TestFolder folder;
   for (const auto& entry : fixtures::load("families")) {
     const std::string& title = entry.first;
@@ -126,23 +127,25 @@ TEST_CASE("families: the same logits from weights under other libraries' names")
   }
 }
 
-TEST_CASE(
-    "families: every tensor of the published files has its place, and what was done is said") {
+TEST_CASE("families: every tensor of the published files has a place, and changes are reported") {
   const std::map<std::string, std::vector<const char*>> said{
       {"torchvision@vgg16", {"torchvision AlexNet or VGG: "}},
       {"torchvision@resnet50", {"torchvision ResNet: "}},
-      {"hf@resnet50", {"Hugging Face ResNet: 320 renamed, as 'classifier.1.bias' to 'fc.bias'"}},
+      {"hf@resnet50",
+       {"Hugging Face ResNet: 320 renamed, for instance 'classifier.1.bias' to 'fc.bias'"}},
       {"timm@inception_resnet_v2", {"timm Inception-ResNet-v2: "}},
-      {"cadene@inception_resnet_v2", {"2 renamed, as 'last_linear.bias' to 'classif.bias'"}},
+      {"cadene@inception_resnet_v2",
+       {"2 renamed, for instance 'last_linear.bias' to 'classif.bias'"}},
       {"2018@bert",
-       {"Hugging Face BERT: 52 renamed, as 'bert.embeddings.LayerNorm.beta'", "numbers of places",
-        "4 left out, as 'bert.pooler.dense.bias': another task's",
-        "'cls.predictions.decoder.weight' is 'bert.embeddings.word_embeddings.weight'"}},
-      {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' is 'transformer.wte.weight'"}},
-      {"hf_base@gpt2", {"148 renamed", "24 left out, as 'h.0.attn.bias': masks"}},
+       {"Hugging Face BERT: 52 renamed, for instance 'bert.embeddings.LayerNorm.beta'",
+        "position numbers", "4 left out, for instance 'bert.pooler.dense.bias': of another task",
+        "'cls.predictions.decoder.weight' equals 'bert.embeddings.word_embeddings.weight'"}},
+      {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' equals 'transformer.wte.weight'"}},
+      {"hf_base@gpt2", {"148 renamed", "24 left out, for instance 'h.0.attn.bias': masks"}},
       {"linear@gpt2",
-       {"GPT-2 with linear layers: 'model.' taken off 149 names; '_orig_mod.' taken off",
-        "48 transposed, as 'transformer.h.0.attn.c_attn.weight'"}}};
+       {"GPT-2 with linear layers: prefix 'model.' removed from 149 names; prefix '_orig_mod.' "
+        "removed from",
+        "48 transposed, for instance 'transformer.h.0.attn.c_attn.weight'"}}};
   const TestFolder folder;
   for (const auto& entry : published_names()) {
     const std::string& title = entry.first;
@@ -155,11 +158,11 @@ TEST_CASE(
       const ShapesOnly shapes_only;
       wanted = models::create(after_at(title)).state_dict();
     }
-    // Values are read only of what fits: give the largest another shape where they would be many.
-    const io::WeightFit fit = io::fit_weights(file, wanted);
+    // Only matching tensors are read: the largest one gets another shape, to save time.
+    const models::WeightFit fit = models::fit_weights(file, wanted);
     CHECK(fit.differences() == "");
     CHECK(fit.tensors.size() == wanted.size());
-    CHECK(io::weight_family(file) == fit.family);
+    CHECK(models::weight_family(file) == fit.family);
     const std::string words = fit.family + ": " + joined(fit.done);
     CAPTURE(words);
     if (const auto wanted_words = said.find(title); wanted_words != said.end())
@@ -167,7 +170,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("families: what does not fit is said, by name and shape") {
+TEST_CASE("families: mismatches are reported by name and shape") {
   const TestFolder folder;
   const std::string path = folder / "w.safetensors";
   StateDict state = models::create("resnet18:width=4", {.classes = 10}).state_dict();
@@ -178,32 +181,32 @@ TEST_CASE("families: what does not fit is said, by name and shape") {
   given["module.fc2.weight"] = zeros({2, 2});
   given["epoch"] = zeros({});
   io::save_weights(path, given);
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(path), state);
+  const models::WeightFit fit = models::fit_weights(io::WeightFile(path), state);
   CHECK(fit.family == "torchvision ResNet");
   CHECK(fit.missing == std::vector<std::string>{"bn1.bias"});
   CHECK(fit.foreign == std::vector<std::string>{"module.fc2.weight"});
   CHECK(fit.differences() ==
         "missing: 'bn1.bias'; of another shape: 'fc.weight' is [7, 32] in the file and [10, 32] in "
         "the network; not in the network: 'module.fc2.weight'");
-  CHECK(joined(fit.done).find("left out beside them: 'epoch'") != std::string::npos);
+  CHECK(joined(fit.done).find("left out, without this prefix: 'epoch'") != std::string::npos);
   train::Settings settings = train::Settings::resolve("resnet18:width=4", "", {});
   CHECK_THROWS_WITH_AS(train::TrainedModel::with_weights(settings, path),
                        doctest::Contains("missing: 'bn1.bias'"), ValueError);
-  // A network of one tensor for two cannot take two that differ.
+  // Two different tensors for one tied tensor are refused.
   io::save_weights(path, {{"transformer.h.0.attn.c_attn.weight", zeros({4, 12})},
                           {"transformer.wte.weight", zeros({3, 4})},
                           {"lm_head.weight", ones({3, 4})}});
   const StateDict tied{{"transformer.wte.weight", zeros({3, 4})}};
-  CHECK_THROWS_WITH_AS(io::fit_weights(io::WeightFile(path), tied),
+  CHECK_THROWS_WITH_AS(models::fit_weights(io::WeightFile(path), tied),
                        doctest::Contains("not equal to 'transformer.wte.weight'"), ValueError);
-  // But the head alone is the embedding.
+  // The head alone is used as the embedding.
   io::save_weights(path, {{"transformer.h.0.attn.c_attn.weight", zeros({4, 12})},
                           {"lm_head.weight", ones({3, 4})}});
-  CHECK(io::fit_weights(io::WeightFile(path), tied).tensors.size() == 1);
-  // Two names of one place.
+  CHECK(models::fit_weights(io::WeightFile(path), tied).tensors.size() == 1);
+  // Two names for one tensor.
   io::save_weights(path, {{"transformer.wte.weight", zeros({3, 4})},
                           {"h.0.attn.c_attn.weight", zeros({4, 12})},
                           {"wte.weight", ones({3, 4})}});
-  CHECK_THROWS_WITH_AS(io::fit_weights(io::WeightFile(path), tied),
+  CHECK_THROWS_WITH_AS(models::fit_weights(io::WeightFile(path), tied),
                        doctest::Contains("two tensors"), ValueError);
 }

@@ -1,5 +1,5 @@
-// Attention with its weights, tables of rows, instance norm, convolutions and small layers against
-// PyTorch: results and the gradients of all that goes in.
+// Attention with weights, embedding tables, instance norm, convolutions and small layers compared
+// with PyTorch: results and gradients of all inputs.
 #include <functional>
 #include <string>
 #include <vector>
@@ -114,7 +114,7 @@ Called called(const std::string& name) {
   return {net, [net](const Tensors& in) -> Tensors { return {{"output", net(in.at("x"))}}; }};
 }
 
-// What the fixture weights its results with, summed.
+// The weighted sum of the results, with the fixture's weights.
 Tensor total_of(const Tensors& results, const Tensors& stored) {
   Tensor total = scalar(0);
   for (const auto& [key, result] : results)
@@ -124,7 +124,7 @@ Tensor total_of(const Tensors& results, const Tensors& stored) {
 
 }  // namespace
 
-TEST_CASE("fixtures: layers with all of their options give PyTorch's results and gradients") {
+TEST_CASE("fixtures: layers with all options give PyTorch's results and gradients") {
   for (const auto& entry : fixtures::load("layers")) {
     const std::string& name = entry.first;
     const Tensors& stored = entry.second;
@@ -154,7 +154,7 @@ TEST_CASE("fixtures: layers with all of their options give PyTorch's results and
   }
 }
 
-TEST_CASE("attention: with its weights, gradients are those of finite differences, twice") {
+TEST_CASE("attention: with weights, first and second gradients equal finite differences") {
   const auto stored = fixtures::load("layers");
   for (const char* name : {"weights_bias_kv", "weights_zero_attn_each"}) {
     CAPTURE(name);

@@ -1,4 +1,4 @@
-// Metrics against scikit-learn, torchmetrics and PyTorch: what make_metric_fixtures.py wrote.
+// Metrics compared with scikit-learn, torchmetrics and PyTorch (make_metric_fixtures.py).
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -57,7 +57,7 @@ std::vector<Case> cases() {
   return out;
 }
 
-// NaN on the left is not compared where the metric has no value there.
+// An expected NaN is not compared: the other library has no value.
 void check_metric(double expected, double found, const char* what) {
   INFO(what);
   if (std::isnan(expected)) return;
@@ -70,7 +70,7 @@ Tensor kept_rows(const Tensor& x, const std::vector<std::int64_t>& rows) {
 
 }  // namespace
 
-TEST_CASE("fixture metrics: classification as scikit-learn and torchmetrics measure it") {
+TEST_CASE("fixture metrics: classification equals scikit-learn and torchmetrics") {
   const std::vector<Case> all = cases();
   REQUIRE(all.size() == 400);
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -79,8 +79,7 @@ TEST_CASE("fixture metrics: classification as scikit-learn and torchmetrics meas
     const std::vector<double>& e = one.expected;
     metrics::ClassMetrics whole(static_cast<int>(one.scores.size(1))), pieces = whole;
     whole.add(one.scores, one.targets, kLeftOut);
-    for (std::int64_t n = 0; n < one.scores.size(0);
-         n += 3) {  // as many batches, one of them short
+    for (std::int64_t n = 0; n < one.scores.size(0); n += 3) {  // the last batch is short
       const std::int64_t count = std::min<std::int64_t>(3, one.scores.size(0) - n);
       pieces.add(narrow(one.scores, 0, n, count), narrow(one.targets, 0, n, count), kLeftOut);
     }
@@ -119,7 +118,7 @@ TEST_CASE("fixture metrics: classification as scikit-learn and torchmetrics meas
   }
 }
 
-TEST_CASE("fixture metrics: a weighted loss with targets left out, whatever the batches") {
+TEST_CASE("fixture metrics: a weighted loss with ignored targets, for any batches") {
   for (const Case& one : cases()) {
     const nn::Loss loss = nn::CrossEntropyLoss{.weight = one.weights, .ignore_index = kLeftOut};
     for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{4}, one.scores.size(0)}) {
@@ -136,7 +135,7 @@ TEST_CASE("fixture metrics: a weighted loss with targets left out, whatever the 
   }
 }
 
-TEST_CASE("fixture metrics: errors of quantities as scikit-learn measures them") {
+TEST_CASE("fixture metrics: regression errors equal scikit-learn") {
   std::map<std::string, Tensor> t;
   for (const auto& [name, tensors] : fixtures::load("metrics")) t[name] = tensors.at("");
   const auto columns = t["columns"].to_vector<std::int64_t>();

@@ -18,7 +18,7 @@ namespace {
 const std::map<std::string, std::string> kModels = {
     {"lenet5", "lenet5"}, {"keras_cnn", "keras_cnn"}, {"mlp", "mlp:784-23-17-10"}};
 
-/// The model of a fixture with the stored weights, which may be of another dtype.
+/// The model of a fixture with the stored weights, which may have another dtype.
 nn::AnyModule load_model(const std::string& name, const Tensors& stored) {
   models::Options options;
   if (name == "mlp") options.activation = "sigmoid";
@@ -105,7 +105,7 @@ TEST_CASE("fixtures: ten steps of training follow PyTorch's losses") {
   }
 }
 
-TEST_CASE("fixtures: bfloat16 products are as near to the truth as PyTorch's autocast") {
+TEST_CASE("fixtures: bfloat16 products are as close to float64 as PyTorch's autocast") {
   for (const auto& entry : fixtures::load("models")) {
     const auto& name = entry.first;
     const auto& tensors = entry.second;

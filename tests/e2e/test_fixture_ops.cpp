@@ -1,4 +1,4 @@
-// Every op of the language against PyTorch: values, gradients and, for some, second derivatives.
+// Every op compared with PyTorch: values, gradients and, for some, second derivatives.
 #include <functional>
 
 #include <tenon/eval.h>
@@ -278,7 +278,7 @@ Functions all_functions() {
   return f;
 }
 
-/// sum over k of weights[k] * tensors[k], all elements: what the next derivative is taken of.
+/// Sum over k and all elements of weights[k] * tensors[k]; the next derivative is taken of it.
 Tensor weighted(const std::vector<Tensor>& tensors, const std::vector<Tensor>& weights) {
   Tensor total = sum(tensors[0] * weights[0]);
   for (std::size_t k = 1; k < tensors.size(); ++k) total = total + sum(tensors[k] * weights[k]);
@@ -288,8 +288,8 @@ Tensor weighted(const std::vector<Tensor>& tensors, const std::vector<Tensor>& w
 struct Case {
   std::string name;
   const Tensors& stored;
-  In inputs, floating;               // all of them, and those that have a gradient
-  std::vector<std::string> numbers;  // of the floating ones
+  In inputs, floating;               // all inputs, and the inputs with a gradient
+  std::vector<std::string> numbers;  // indices of the floating inputs
 
   Case(const std::string& case_name, const Tensors& tensors) : name(case_name), stored(tensors) {
     for (int k = 0; tensors.count("in" + std::to_string(k)) != 0; ++k) {
@@ -356,12 +356,12 @@ TEST_CASE("fixtures: the reference engine agrees with PyTorch as well") {
   set_engine("fast");
 }
 
-TEST_CASE("fixtures: so does the fast engine with every instruction set that this machine has") {
+TEST_CASE("fixtures: the fast engine agrees with every instruction set of this machine") {
   for (const cpu::Isa isa : {cpu::Isa::Base, cpu::Isa::Avx2, cpu::Isa::Avx512}) {
     if (cpu::hardware_isa() < isa || cpu::hardware_isa() == cpu::Isa::Neon) continue;
     cpu::set_isa_limit(isa);
     set_engine(
-        "reference");  // and back: programs planned for other kernels must not be found again
+        "reference");  // switched back: programs planned for other kernels must not be reused
     set_engine("fast");
     CAPTURE(std::string(cpu::name(isa)));
     check_all();
@@ -371,7 +371,7 @@ TEST_CASE("fixtures: so does the fast engine with every instruction set that thi
   set_engine("fast");
 }
 
-TEST_CASE("fixtures: zeros, infinities, NaN and large numbers go through functions as in PyTorch") {
+TEST_CASE("fixtures: functions of zeros, infinities, NaN and large numbers equal PyTorch's") {
   Functions functions = all_functions();
   functions["amax"] = [](const In& in) { return amax(in[0], {1}); };
   functions["amin"] = [](const In& in) { return amin(in[0], {1}); };

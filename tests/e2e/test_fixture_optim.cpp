@@ -1,4 +1,4 @@
-// Optimizers and schedules step by step against torch.optim.
+// Optimizers and schedules compared with torch.optim, step by step.
 #include <functional>
 #include <memory>
 
@@ -21,7 +21,7 @@ Make make(const Options& options) {
   };
 }
 
-/// As OPTIMIZERS of make_fixtures.py.
+/// The optimizers of OPTIMIZERS in make_fixtures.py.
 std::map<std::string, Make> optimizers() {
   optim::RmsPropOptions centered;
   centered.lr = 0.01, centered.alpha = 0.9, centered.eps = 1e-4, centered.momentum = 0.5,

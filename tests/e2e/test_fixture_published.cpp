@@ -1,8 +1,8 @@
-// Networks that torchvision and Hugging Face publish, with their weights under their names: the
-// same logits, gradients, and losses of ten steps as PyTorch (make_published_fixtures.py).
+// Networks of torchvision and Hugging Face with their weights and names: logits, gradients, and
+// losses of ten steps compared with PyTorch (make_published_fixtures.py).
 //
-// Narrow networks by default; with TENON_PUBLISHED=FOLDER those that the script's --full has left
-// in a folder, each with its file of weights.
+// Networks with few channels by default; with TENON_PUBLISHED=FOLDER the networks that the script's
+// --full wrote to a folder, each with its weight file.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -24,7 +24,7 @@ using fixtures::values;
 
 namespace {
 
-// Where the script's --full has left networks; nullptr: the narrow ones are compared.
+// The folder with the output of --full; nullptr: the small networks are compared.
 const char* full_networks() { return std::getenv("TENON_PUBLISHED"); }
 
 std::string folder() { return full_networks() != nullptr ? full_networks() : "tests/e2e/fixtures"; }
@@ -48,7 +48,7 @@ Tensor input_of(const Tensors& stored) {
   return reshape(values("input", {shape.numel()}) * 8, {shape.begin(), shape.end()}).eval();
 }
 
-/// Training mode everywhere but in dropout, whose random numbers are another system's.
+/// Training mode except in dropout, whose random numbers differ from PyTorch's.
 void train(const nn::AnyModule& net) {
   if (net.as<nn::Dropout>() != nullptr)
     net.eval();
@@ -57,15 +57,15 @@ void train(const nn::AnyModule& net) {
   for (const auto& child : net.children()) train(child.second);
 }
 
-/// As the script stores a gradient: its norm, and some of its elements.
+/// A gradient as the script stores it: its norm and some elements.
 Tensor thinned(const Tensor& t) {
   const Tensor flat = flatten(t);
   const std::int64_t step = std::max<std::int64_t>(1, t.numel() / 16);
   return concat({reshape(sqrt(sum(square(flat))), {1}), slice(flat, 0, 0, t.numel(), step)}, 0);
 }
 
-/// |a - b| / |b|, or as a share of all gradients for one that is zero but for rounding (of a bias
-/// before a batch norm).
+/// |a - b| / |b|; for a gradient that is zero except for rounding (a bias before a batch norm),
+/// relative to all gradients.
 double difference(const Tensor& a, const Tensor& b, const Tensors& all) {
   if (a.shape() != b.shape()) return INFINITY;
   double squares = 0;
@@ -83,7 +83,7 @@ std::unique_ptr<optim::Optimizer> recipe(const nn::AnyModule& net, bool tokens) 
       net, optim::SgdOptions{.lr = 3e-4, .momentum = 0.9, .weight_decay = 1e-4});
 }
 
-/// The largest differences from PyTorch, each as a share of what PyTorch gives.
+/// The largest relative differences from PyTorch.
 struct Differences {
   double logits = 0, grad = 0, losses = 0, trained = 0;
 };
@@ -98,13 +98,13 @@ Differences compare(const std::string& name, const Tensors& stored) {
   const auto loss = [&] {
     const Tensor scores = net(x);
     return cross_entropy(reshape(scores, {y.numel(), scores.size(scores.rank() - 1)}), y,
-                         ClassLossOptions{.ignore_index = -100});  // of places that do not count
+                         ClassLossOptions{.ignore_index = -100});  // ignored positions
   };
   Differences out;
   net.eval();
   out.logits = distance(net(x), logits);
 
-  // The statistics that a forward pass renews are put back: the steps begin from the file's.
+  // Running statistics are restored after the forward pass, so the steps start from the file's.
   train(net);
   const auto parameters = net.named_parameters();
   const std::vector<Tensor> grads = grad(loss(), net.parameters());
@@ -128,7 +128,7 @@ Differences compare(const std::string& name, const Tensors& stored) {
 
 }  // namespace
 
-TEST_CASE("fixtures: published networks compute what PyTorch computes with their weights") {
+TEST_CASE("fixtures: published networks with their weights equal PyTorch") {
   for (const auto& entry : fixtures::load("published", folder())) {
     const std::string& name = entry.first;
     const Tensors& stored = entry.second;
@@ -137,8 +137,7 @@ TEST_CASE("fixtures: published networks compute what PyTorch computes with their
     if (full_networks() != nullptr)
       MESSAGE(name << ": logits " << d.logits << ", gradients " << d.grad << ", ten losses "
                    << d.losses << ", logits after them " << d.trained);
-    // Four times what PyTorch's own float32 differs from its float64, or what little there always
-    // is.
+    // Four times the difference of PyTorch's float32 from its float64, with a lower limit.
     const auto allowed = [&](const char* kind, double least) {
       return std::max(least, 4 * stored.at(std::string("rounding/") + kind).item());
     };

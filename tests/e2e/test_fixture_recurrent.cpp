@@ -1,5 +1,5 @@
-// Recurrent layers and cells against PyTorch: results, final states and gradients of all that goes
-// in; numeric derivatives, first and second.
+// Recurrent layers and cells compared with PyTorch: results, final states and gradients of all
+// inputs; first and second numeric derivatives.
 #include <functional>
 #include <string>
 
@@ -18,7 +18,7 @@ using fixtures::Tensors;
 
 namespace {
 
-/// The layer of a case, its results by name.
+/// The layer of a case and its results by name.
 struct Fixture {
   nn::AnyModule net;
   std::function<Tensors(const Tensors& in)> call;
@@ -115,7 +115,7 @@ TEST_CASE("fixtures: recurrent layers give PyTorch's results, states and gradien
   }
 }
 
-TEST_CASE("recurrent: gradients are those of finite differences, and so are their gradients") {
+TEST_CASE("recurrent: first and second gradients equal finite differences") {
   const auto stored = fixtures::load("recurrent");
   for (const char* name : {"lstm_both_lengths", "gru_both", "rnn_lengths", "lstm_proj"}) {
     CAPTURE(name);
@@ -129,7 +129,7 @@ TEST_CASE("recurrent: gradients are those of finite differences, and so are thei
       in["x"] = v[0], in["hidden"] = v[1];
       return weighted_sum(fixture.call(in), weights);
     };
-    // The sum of the squares of the gradient, whose own gradient is a second derivative.
+    // The squared norm of the gradient; its gradient contains second derivatives.
     const auto slope = [&](const std::vector<Tensor>& v) {
       const std::vector<Tensor> g = grad(value(v), v);
       return sum(square(g[0])) + sum(square(g[1]));

@@ -1,4 +1,4 @@
-// Tables in the dialects that pandas writes, read to the numbers that pandas reads
+// Tables in the formats that pandas writes give the numbers that pandas reads
 // (make_table_fixtures.py).
 #include <doctest/doctest.h>
 
@@ -11,8 +11,8 @@
 #include <tenon/io.h>
 #include <nlohmann/json.hpp>
 
-#include "data/csv_dataset.h"
-#include "data/source_parts.h"
+#include "data/samples/source_parts.h"
+#include "data/tables/csv_dataset.h"
 
 using namespace tenon;
 
@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A character for each byte, from U+0000 to U+00FF.
+// Converts characters U+0000 to U+00FF to bytes.
 std::string bytes_of(const std::string& text) {
   std::string out;
   for (std::size_t k = 0; k < text.size(); ++k) {
@@ -46,7 +46,7 @@ bool near(float a, float b) { return std::abs(a - b) <= 1e-5f * std::max(1.0f, s
 
 }  // namespace
 
-TEST_CASE("fixtures: tables of pandas in forty dialects") {
+TEST_CASE("fixtures: tables of pandas in forty formats") {
   const Json cases = Json::parse(io::read_file("tests/e2e/fixtures/tables.json"));
   CHECK(cases.size() >= 80);
   for (const Json& one : cases) {
@@ -72,7 +72,7 @@ TEST_CASE("fixtures: tables of pandas in forty dialects") {
     std::size_t other = 0;
     for (std::size_t k = 0; k < inputs.size(); ++k) other += !near(inputs[k], wanted[k]);
     CHECK(other == 0);
-    // Read again by the table's own columns, it is the same.
+    // Read again with the table's own columns, the result is the same.
     options.columns = parts.table;
     CHECK(data::parse_csv(bytes, name, options).input.to_vector<float>() == inputs);
   }

@@ -1,5 +1,5 @@
-// Attention, Transformer layers, RMS norm and rotary positions against PyTorch: results and the
-// gradients of all that goes in.
+// Attention, Transformer layers, RMS norm and rotary positions compared with PyTorch: results and
+// gradients of all inputs.
 #include <functional>
 #include <string>
 
@@ -122,14 +122,14 @@ TEST_CASE("fixtures: attention and Transformer layers give PyTorch's results and
     for (std::size_t k = 0; k < keys.size(); ++k) {
       CAPTURE(keys[k]);
       const Tensor& expected = gradients.at(keys[k]);
-      // The gradient of a bias of keys is zero but for rounding, which a share cannot measure.
+      // The gradient of the keys' bias is zero except for rounding, so it has no relative error.
       const double size = norm(found[k] - expected).item();
       CHECK((size < 3e-6 || distance(found[k], expected) < 2e-5));
     }
   }
 }
 
-TEST_CASE("attention: gradients are those of finite differences, and so are their gradients") {
+TEST_CASE("attention: first and second gradients equal finite differences") {
   const auto stored = fixtures::load("transformer");
   for (const char* name : {"attention_both_added", "attention_grouped", "encoder", "decoder"}) {
     CAPTURE(name);

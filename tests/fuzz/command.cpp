@@ -1,5 +1,5 @@
-// Fuzzes the reader of command lines: words, a line each, for the command that the first one names.
-// Nothing is run; a wrong word is a UsageError, and so is a setting that does not fit.
+// Fuzzes the command line parser: one word a line; the first word names the command. Nothing is
+// run. A wrong word, or a setting out of range, is a UsageError.
 #include <cstdio>
 #include <iterator>
 #include <string>
@@ -27,7 +27,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Made anew each time: a command keeps what it has read.
+// Created again each time, because a command stores the parsed values.
 Command command_of(const std::string& name) {
   Command (*const makers[])() = {tenon::cli::train_command,   tenon::cli::eval_command,
                                  tenon::cli::predict_command, tenon::cli::bench_command,
@@ -38,7 +38,7 @@ Command command_of(const std::string& name) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {  // help is printed when a line asks for it
+extern "C" int LLVMFuzzerInitialize(int*, char***) {  // help is printed if a line requests it
   return std::freopen("/dev/null", "w", stdout) == nullptr;
 }
 

@@ -1,10 +1,10 @@
-// Fuzzes the reader of tables as sets. The first two bytes choose the options. What was read is
-// read again by its own columns, to the same numbers.
+// Fuzzes the table reader. The first two bytes choose the options. A table that was read is read
+// again with its own columns and must give the same numbers.
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "data/csv_dataset.h"
+#include "data/tables/csv_dataset.h"
 #include "fuzz/fuzz.h"
 
 namespace {
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tenon::data::TensorDatasetParts parts;
     try {
       parts = tenon::data::parse_csv(text, "input", options, part);
-    } catch (const tenon::ShapeError&) {  // the columns are no image of that shape
+    } catch (const tenon::ShapeError&) {  // the columns do not fit the image shape
       return;
     } catch (const tenon::ValueError&) {  // no such column, or a part without rows
       return;

@@ -1,4 +1,4 @@
-// A file that a fuzzer writes its bytes to, for readers that take paths.
+// A file that a fuzzer writes its bytes to, for readers that take a path.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace tenon::fuzz {
 
-/// In a folder of this process's own, which lies in memory where the system has such a place.
+/// The file is in a folder of this process, in memory if the system has a memory file system.
 class File {
  public:
   explicit File(const std::string& name) {

@@ -1,5 +1,5 @@
-// What all fuzzers share: a reader may refuse its bytes with a typed error; anything else (a crash,
-// a sanitizer's report, another exception, a hang) is a finding.
+// Shared by all fuzzers. A reader may refuse its bytes with a typed error; anything else (a crash,
+// a sanitizer report, another exception, a hang) is a finding.
 #pragma once
 
 #include <tenon/error.h>

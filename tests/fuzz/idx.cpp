@@ -1,5 +1,5 @@
 // Fuzzes the reader of IDX files, plain and gzip-compressed.
-#include "io/idx.h"
+#include "io/tensors/idx.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

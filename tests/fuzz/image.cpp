@@ -1,6 +1,6 @@
-// Fuzzes the decoders of all image formats, with and without a background, and what is told from a
-// JPEG's markers.
-#include "io/image.h"
+// Fuzzes the decoders of all image formats, with and without a background, and the JPEG marker
+// parser.
+#include "io/images/image.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

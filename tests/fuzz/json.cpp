@@ -1,10 +1,10 @@
-// Fuzzes the parser and the printer of JSON: the parser takes the texts that nlohmann's takes, as
-// the same values, and what is printed of them is read again as the same.
+// Fuzzes the JSON parser and printer. The parser must accept the texts that nlohmann's accepts,
+// with the same values, and the printed text must be read back as the same value.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "fuzz/fuzz.h"
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace {
 
@@ -34,11 +34,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
     Accepts events;
     const bool is_json = tenon::io::sax_parse(bytes, events);
-    // nlohmann's parser takes a zero byte for the end of the text.
+    // nlohmann's parser treats a zero byte as the end of the text.
     const bool comparable = bytes.find('\0') == std::string_view::npos;
     if (comparable && is_json != nlohmann::ordered_json::accept(bytes)) std::abort();
     const Json json = tenon::io::parse_json_or_discard(bytes);
-    if (json.is_discarded()) return;  // no JSON, or too deep
+    if (json.is_discarded()) return;  // not JSON, or too deep
     if (!is_json) std::abort();
     if (comparable && json != tenon::io::parse_json(nlohmann::ordered_json::parse(bytes).dump()))
       std::abort();

@@ -1,8 +1,8 @@
-// Fuzzes lists of images and their division into parts, and the reader of lines and pairs. The
-// first byte chooses the part and the format; what is listed is not opened.
+// Fuzzes lists of images and their split into parts, and the readers of lines and pairs. The first
+// byte chooses the part and the format. Listed files are not opened.
 #include <tenon/images.h>
 
-#include "data/line_reader.h"
+#include "data/tables/line_reader.h"
 #include "fuzz/file.h"
 #include "fuzz/fuzz.h"
 
@@ -13,7 +13,7 @@ using namespace tenon::data;
 void read_list(const std::string& path, Split part, const ImageSplit& split,
                const RowFormat& rows) {
   const auto images = open_image_list(path, part, split, {}, rows);
-  if (images == nullptr) return;  // no image is left for this part
+  if (images == nullptr) return;  // the part has no image
   const auto classes = static_cast<std::int64_t>(images->class_names().size());
   for (std::int64_t k = 0; k < images->size(); ++k)
     if (images->name(k).empty() || images->label(k) < 0 || images->label(k) >= classes)

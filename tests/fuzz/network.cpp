@@ -1,4 +1,4 @@
-// Fuzzes networks in files: the text, its expressions, and the building of what it describes.
+// Fuzzes network files: the text, its expressions, and building the described network.
 #include <tenon/models.h>
 
 #include <string>

@@ -1,5 +1,5 @@
 // Fuzzes the reader of NumPy array files.
-#include "io/npy.h"
+#include "io/tensors/npy.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

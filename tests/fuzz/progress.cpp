@@ -1,4 +1,5 @@
-// Fuzzes what resuming reads beside the tensors: the checkpoint's state and the tail of a torn log.
+// Fuzzes what resuming reads besides tensors: the checkpoint's state and the end of an incomplete
+// log.
 #include <string>
 
 #include "fuzz/fuzz.h"

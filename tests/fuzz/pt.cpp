@@ -1,8 +1,8 @@
-// Fuzzes the readers of PyTorch's files and all their values: the first byte chooses between the
-// bytes as they are and the bytes as the pickle of an archive that holds a storage.
+// Fuzzes the readers of PyTorch's files and all their values. The first byte chooses: the bytes are
+// a file, or the pickle of an archive with one storage.
 #include "fuzz/fuzz.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/archives/zip.h"
+#include "io/tensors/weight_table.h"
 
 namespace {
 

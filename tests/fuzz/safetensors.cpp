@@ -1,8 +1,8 @@
-// Fuzzes the readers of safetensors files: whole, and as weights of others, whose types may be
-// foreign.
-#include "io/safetensors.h"
+// Fuzzes the readers of safetensors files: as Tenon's own files, and as weight files with unknown
+// element types.
+#include "io/tensors/safetensors.h"
 #include "fuzz/fuzz.h"
-#include "io/weight_table.h"
+#include "io/tensors/weight_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

@@ -1,4 +1,4 @@
-// Fuzzes tar shards of images: their index, and each image as an example of 8 x 8.
+// Fuzzes tar shards of images: their index, and each image as a sample of 8 x 8 pixels.
 #include <tenon/images.h>
 
 #include <vector>

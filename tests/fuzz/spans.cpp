@@ -1,6 +1,6 @@
-// Fuzzes files of questions: SQuAD's JSON and lines, where answers stand in tokens, and the windows
-// of their texts.
-#include "data/span_dataset.h"
+// Fuzzes question files: SQuAD's JSON and lines, the positions of answers in tokens, and the
+// windows of the texts.
+#include "data/text/span_dataset.h"
 #include "fuzz/fuzz.h"
 
 #include <vector>
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::vector<std::int64_t> row(static_cast<std::size_t>(set.input_shape().numel()));
       std::int64_t ends[2];
       for (std::int64_t k = 0; k < set.size(); ++k) set.get({&k, 1}, row.data(), ends);
-    } catch (const tenon::ValueError&) {  // a text in which tokens are not found again
+    } catch (const tenon::ValueError&) {  // tokens that cannot be found in the text
     }
   });
 }

@@ -1,5 +1,5 @@
 // Fuzzes the reader of tar archives, plain and gzip-compressed.
-#include "io/tar.h"
+#include "io/archives/tar.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

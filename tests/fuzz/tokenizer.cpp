@@ -1,8 +1,8 @@
-// Fuzzes the readers of tokenizers and what they make of text: the first byte chooses between the
-// bytes as tokenizer.json, as vocab.txt, as merges.txt, and as a text.
-#include "data/added_tokens.h"
-#include "data/token_stream.h"
-#include "data/tokenizer_impl.h"
+// Fuzzes the tokenizer readers and encoding. The first byte chooses: the bytes are tokenizer.json,
+// vocab.txt, merges.txt, or a text.
+#include "data/tokens/added_tokens.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/tokenizer_impl.h"
 #include "fuzz/fuzz.h"
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace tenon::data;
 
-// All steps at once, and part by part: both make the same numbers.
+// Encoding in one call and part by part must give the same token numbers.
 void take_apart(const TokenizerParts& parts, std::string_view text) {
   const WordEncoder encoder(parts.model);
   const AddedFinder raw(parts, false), uniform(parts, true);

@@ -1,5 +1,5 @@
-// Fuzzes the reader of tuned choices: what it takes is written and read again as the same table.
-// And keys of foreign rows, which are taken apart.
+// Fuzzes the reader of tune tables: an accepted table is written and read back as the same table.
+// Also fuzzes the parser of keys of unknown rows.
 #include <cstdlib>
 #include <string>
 

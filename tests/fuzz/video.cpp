@@ -1,8 +1,8 @@
-// Fuzzes what is ours around FFmpeg: the opening of a video, its length, and frames of it.
+// Fuzzes our code around FFmpeg: opening a video, its length, and frames.
 #include <algorithm>
 
 #include "fuzz/fuzz.h"
-#include "io/video.h"
+#include "io/video/video.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

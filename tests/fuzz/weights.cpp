@@ -1,12 +1,11 @@
-// Fuzzes what the first bytes of a file of weights may lead to beside PyTorch's and safetensors:
-// the first byte chooses GGUF, an archive of arrays as it is, one around these bytes, an index of
-// parts, config.json for one of the networks that it may describe, or the description of a model in
-// the metadata.
+// Fuzzes the weight readers other than PyTorch's and safetensors'. The first byte chooses: GGUF, an
+// archive of arrays, an archive around these bytes, an index of shards, config.json of one of the
+// supported networks, or the model description in the metadata.
 #include "fuzz/fuzz.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/archives/zip.h"
+#include "io/tensors/weight_table.h"
+#include "models/weights/published_config.h"
 #include "train/model_file.h"
-#include "train/published_config.h"
 
 namespace {
 
@@ -22,11 +21,11 @@ std::string archive_of(std::string_view array) {
   return out;
 }
 
-// What a name says otherwise than the config is no fault of the file's.
+// A name that contradicts the config is an error of the caller, not of the file.
 void read_config(int network, const std::string& json) {
   constexpr const char* kNetworks[] = {"gpt2", "bert_classifier", "resnet18"};
   try {
-    (void)tenon::train::parse_config(json, "input", kNetworks[network]);
+    (void)tenon::models::parse_config(json, "input", kNetworks[network]);
   } catch (const tenon::ValueError&) {
   }
 }

@@ -37,9 +37,9 @@
 
 namespace {
 
-constexpr int kFrames = 24, kDepth = 14;  // printed; that distinguish callers
+constexpr int kFrames = 24, kDepth = 14;  // printed frames; frames that distinguish callers
 constexpr long kMostCalls = 4'000'000;
-constexpr std::uint64_t kNobody = 0;  // instead of callers: must not fail
+constexpr std::uint64_t kNobody = 0;  // in place of callers: this allocation must not fail
 
 // Memory that parent and child share.
 struct Shared {
@@ -59,7 +59,7 @@ std::atomic<long> fails_at{LONG_MAX}, fails_until{LONG_MAX};
 // Per thread: allocations of backtrace() are not counted.
 thread_local bool inside __attribute__((tls_model("initial-exec"))) = false;
 
-// libwebp 1.2.4 does not survive all failures of its own.
+// libwebp 1.2.4 crashes for some of its own failed allocations.
 bool is_asked_by_webp(const void* caller) {
   Dl_info info{};
   return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&

@@ -15,7 +15,7 @@ SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 # Files that may name an operation too: layers that wrap it (nn), methods that call it (Tensor), names of activations in settings,
 # network files and published configurations, and rewrites that make a common pattern cheaper, in files of their own.
 OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
-            "src/train/settings.cpp", "src/models/file_layers.cpp", "src/models/models.cpp",
+            "src/train/settings.cpp", "src/models/file_layers.cpp", "src/models/activations.cpp",
             "src/train/published_config.cpp", "src/plan/pool_rules.cpp", "src/grad/sum.cpp"}
 
 # kind, operation, pattern to search for, folders to search, files that name the operation
@@ -50,9 +50,9 @@ CLAIMS = [
     element_wise("Expm1", "unary"),
     element_wise("Atan", "unary"),
     element_wise("Erf", "unary"),
-    heavy("MaxPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
-    heavy("AvgPool2d", "pool", "src/cpu/engines/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
-    heavy("Pad", "movement", "src/cpu/engines/reference_opaque.cpp", "src/cuda/engines/opaque/opaque_movement.cpp"),
+    heavy("MaxPool2d", "pool", "src/cpu/engines/reference/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
+    heavy("AvgPool2d", "pool", "src/cpu/engines/reference/reference_pool.cpp", "src/cuda/engines/opaque/opaque_pool.cpp"),
+    heavy("Pad", "movement", "src/cpu/engines/reference/reference_opaque.cpp", "src/cuda/engines/opaque/opaque_movement.cpp"),
     engine("contraction_engine"),
     engine("map_engine"),
     engine("opaque_engine"),

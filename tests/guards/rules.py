@@ -6,15 +6,22 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
+KIND_OF_TASK = r"\bsettings\w*\.task\s*[!=]=|\btask\w*(\(\))?(->|\.)name\(\)\s*[!=]="
+
 # name, folder, exempt files, pattern, reason
 RULES = [
-    ("getenv", "src", {"src/base/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/env.h"),
+    ("getenv", "src", {"src/base/system/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/system/env.h"),
     ("printing", "src", set(), r"\bstd::(cout|cerr|clog|puts|printf)\b|(?<![\w:])f?printf\s*\(\s*(\"|stdout|stderr)",
-     "the library never prints: throw, log through base/log.h, or return text"),
+     "the library never prints: throw, log through base/system/log.h, or return text"),
     ("exit", "src", set(), r"(?<![\w.])(std::)?(exit|_exit|quick_exit)\s*\(", "the library never ends the program: throw"),
     ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|\bsrand\s*\(",
      "use base/philox.h: the same numbers on every machine"),
+    ("kind of task", "src", {"src/train/tasks/registry.cpp"}, KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
+    ("kind of task", "cli", set(), KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
+    ("resolved", "src", {"src/train/settings.cpp"}, r"\bmodel_info\s*\(",
+     "a network is looked up once: take a ResolvedModel (train/resolved.h), or SettingsNetwork::keep() before there is one"),
+    ("opened", "cli", set(), r"settings\(\)\s*\.model_info", "an opened model knows its network: TrainedModel::info()"),
     ("banner", "", set(), r"^\s*//[ -]*-{8,}\s*$", "a heading is one line that fits"),
     ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),
 ]

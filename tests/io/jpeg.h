@@ -1,4 +1,4 @@
-// JPEG files for tests, by libjpeg.
+// JPEG files for tests, encoded with libjpeg.
 #pragma once
 
 #include <cstdio>  // jpeglib.h needs it
@@ -15,7 +15,7 @@ namespace tenon::test {
 struct JpegKind {
   bool progressive = false;
   int quality = 100;
-  int across = 2, down = 2;  // pixels of a colour's sample
+  int across = 2, down = 2;  // pixels per colour sample
   int orientation = 1;
 };
 

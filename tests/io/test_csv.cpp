@@ -7,7 +7,7 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
-#include "io/csv.h"
+#include "io/text/csv.h"
 
 using namespace tenon;
 using Rows = std::vector<std::vector<std::string>>;

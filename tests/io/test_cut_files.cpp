@@ -1,4 +1,5 @@
-// Files that somebody cuts short while they are read: an error that names the file, no SIGBUS.
+// Files that another process truncates while they are read: an error that names the file, no
+// SIGBUS.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -33,7 +34,7 @@ std::string refusal(const F& work) {
   return "";
 }
 
-// Handlers of a program that uses the library.
+// Signal handlers that a program installs itself.
 std::atomic<int> first_calls{0}, second_calls{0};
 struct sigaction before_second {};
 void first_handler(int, siginfo_t*, void*) { ++first_calls; }
@@ -48,7 +49,7 @@ void handle(void (*handler)(int, siginfo_t*, void*), struct sigaction* before) {
   REQUIRE(::sigaction(SIGBUS, &action, before) == 0);
 }
 
-// Maps a file, cuts it short and reads what is gone: whether that is seen.
+// Maps a file, truncates it and reads the lost pages. Returns whether the loss is detected.
 bool cut_is_seen(const std::string& path) {
   io::write_file(path, std::string(100'000, 'x'));
   const io::MappedFile file(path);
@@ -65,7 +66,7 @@ TEST_CASE("cut files: (the process with handlers of its own)" * doctest::skip())
   handle(first_handler, nullptr);
   CHECK(cut_is_seen(folder + "/a"));
   CHECK(first_calls == 0);
-  ::raise(SIGBUS);  // not of a mapped file
+  ::raise(SIGBUS);  // not inside a mapped file
   CHECK(first_calls == 1);
   handle(second_handler, &before_second);
   CHECK(cut_is_seen(folder + "/b"));
@@ -84,7 +85,7 @@ TEST_CASE("cut files: (the process with handlers of its own)" * doctest::skip())
   CHECK(seen == 80);
 }
 
-// In a process of its own: the library's handler is set once.
+// In a separate process, because the library installs its handler once.
 TEST_CASE("cut files: handlers that a program sets before and after the library's") {
   const TestFolder folder;
   const pid_t child = ::fork();
@@ -112,10 +113,10 @@ TEST_CASE("cut files: weights of every format") {
       CAPTURE(name);
       CAPTURE(left);
       for (std::size_t k = 0; k < 2; ++k)
-        CHECK(refusal([&] { file.read(k); }).find(path + ": was cut short from") == 0);
+        CHECK(refusal([&] { file.read(k); }).find(path + ": was truncated from") == 0);
       CHECK(refusal([&] { file.read_all(); }) != "");
     }
-    // Within the last page, where the system gives zeros.
+    // Truncated within the last page, where the system returns zeros without a signal.
     io::save_weights(path, tensors);
     const io::WeightFile file(path);
     CHECK(file.read_all().at("b").numel() == 1 << 20);
@@ -125,7 +126,7 @@ TEST_CASE("cut files: weights of every format") {
   }
 }
 
-TEST_CASE("cut files: a file that goes while it is copied") {
+TEST_CASE("cut files: a file that is truncated while it is copied") {
   const TestFolder folder;
   const std::string path = folder / "w.safetensors";
   const io::TensorMap tensors{{"a", full({1 << 22}, 1.5).eval()}};
@@ -138,7 +139,7 @@ TEST_CASE("cut files: a file that goes while it is copied") {
     });
     const std::string why = refusal([&] { file.read(0); });
     other.join();
-    CHECK((why.empty() || why.find("was cut short") != std::string::npos));
+    CHECK((why.empty() || why.find("was truncated") != std::string::npos));
     CHECK(refusal([&] { file.read(0); }) != "");
   }
 }

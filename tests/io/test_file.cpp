@@ -46,7 +46,7 @@ std::string message_of(F&& f) {
 
 }  // namespace
 
-TEST_CASE("a file is written whole, replaced whole, and leaves nothing beside it") {
+TEST_CASE("a file is written and replaced atomically, without a leftover temporary file") {
   TestFolder dir;
   io::write_file(dir / "a", "first");
   io::write_file(dir / "a", std::string("sec\0nd", 6));
@@ -83,8 +83,7 @@ TEST_CASE("a full disk is an IoError, and the old file stays") {
     CHECK(message_of<IoError>([] { io::write_file("/dev/full", "x"); }).find("free some space") !=
           std::string::npos);
   }
-  // The limit on a file's size stands in for a full disk: writing fails in the middle of a
-  // temporary file.
+  // A file size limit simulates a full disk: writing fails in the middle of the temporary file.
   TestFolder dir;
   io::write_file(dir / "kept", "old");
   rlimit before{};
@@ -112,7 +111,7 @@ TEST_CASE("a read-only folder is refused by name") {
   ::chmod(dir.path().c_str(), 0755);
 }
 
-TEST_CASE("the limit on reading holds, also for what has no size") {
+TEST_CASE("the read limit also applies to files without a size") {
   TestFolder dir;
   io::write_file(dir / "a", std::string(1000, 'x'));
   CHECK(io::read_file(dir / "a", 1000).size() == 1000);
@@ -123,13 +122,14 @@ TEST_CASE("files: pipes, devices, loops of links and zero bytes are refused, and
   const TestFolder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   REQUIRE(::symlink("loop", (dir / "loop").c_str()) == 0);
-  CHECK(message_of<IoError>([&] { io::read_file(dir / "pipe"); }).find("is a pipe, not a file") !=
-        std::string::npos);
+  CHECK(message_of<IoError>([&] {
+          io::read_file(dir / "pipe");
+        }).find("is a pipe, not a regular file") != std::string::npos);
   CHECK(message_of<IoError>([] { io::read_file("/dev/zero"); }).find("is a device") !=
         std::string::npos);
-  CHECK(message_of<IoError>([&] { io::read_file(dir / "loop"); }).find("back to themselves") !=
+  CHECK(message_of<IoError>([&] { io::read_file(dir / "loop"); }).find("form a loop") !=
         std::string::npos);
-  CHECK_THROWS_AS(io::write_file(dir / "pipe", "x"), IoError);  // nobody reads it
+  CHECK_THROWS_AS(io::write_file(dir / "pipe", "x"), IoError);  // the pipe has no reader
   CHECK_THROWS_AS(io::write_file(dir / "loop/x", "x"), IoError);
   io::write_file(dir / "short", "other");
   const std::string zero = dir / "short" + std::string("\0longer", 7);
@@ -140,7 +140,7 @@ TEST_CASE("files: pipes, devices, loops of links and zero bytes are refused, and
   CHECK(io::read_file(dir / "short") == "other");
 }
 
-TEST_CASE("gzip: members one after another, every truncation and foreign bytes refused") {
+TEST_CASE("gzip: several members are read; truncation and trailing bytes are refused") {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += std::to_string(i * i % 977);
   const std::string packed = gzip(text);
@@ -152,13 +152,13 @@ TEST_CASE("gzip: members one after another, every truncation and foreign bytes r
   CHECK_THROWS_AS(io::gunzip(packed.substr(0, packed.size() - 1), "f"), FormatError);
   CHECK(message_of<FormatError>([&] {
           io::gunzip(packed + "junk", "file.gz");
-        }).find("file.gz: 4 foreign bytes") == 0);
+        }).find("file.gz: 4 bytes that are not gzip") == 0);
   std::string damaged = packed;
   damaged[packed.size() - 6] = static_cast<char>(damaged[packed.size() - 6] ^ 1);
   CHECK_THROWS_AS(io::gunzip(damaged, "f"), FormatError);
 }
 
-TEST_CASE("gzip: a small file that unpacks to much is stopped at the limit") {
+TEST_CASE("gzip: a small file that unpacks to many bytes is stopped at the limit") {
   const std::string bomb = gzip(std::string(20'000'000, '\0'));
   CHECK(bomb.size() < 30'000);
   CHECK_THROWS_AS(io::gunzip(bomb, "bomb", 1'000'000), FormatError);

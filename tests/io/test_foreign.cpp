@@ -1,6 +1,6 @@
-// Checkpoints as training scripts leave them (make_foreign_fixtures.py): objects beside tensors
-// stay unread and named, element types that Tenon lacks are converted or named, and names of
-// wrappers and weight norms find their place.
+// Checkpoints that training scripts write (make_foreign_fixtures.py): other objects are not read
+// but named, element types that Tenon lacks are converted or named, and names with wrappers and
+// weight norms are matched.
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -10,11 +10,12 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/ops.h>
+#include <tenon/published_weights.h>
 #include <tenon/weights.h>
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/json.h"
+#include "io/text/json.h"
 #include "io/weight_norm.h"
 
 using namespace tenon;
@@ -30,7 +31,7 @@ io::TensorMap expected_of(const std::string& part) {
   return out;
 }
 
-// Bit for bit, but for which NaN it is.
+// Equal bits, except that any two NaN are equal.
 bool same_values(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   if (a.dtype() != DType::Float32)
@@ -56,7 +57,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-TEST_CASE("foreign: objects of every kind beside tensors are named and never made") {
+TEST_CASE("foreign: objects other than tensors are named and never constructed") {
   std::filesystem::remove("/tmp/tenon_was_run");
   for (const char* name : {"objects.pt", "objects4.pt", "objects_legacy.pt"}) {
     CAPTURE(name);
@@ -77,7 +78,7 @@ TEST_CASE("foreign: objects of every kind beside tensors are named and never mad
     CHECK(what_of(file, "class") == "the name '__main__.Own'");
     CHECK(what_of(file, "large") == "a number of more than 64 bits");
     CHECK(what_of(file, "runs").find("open'") != std::string::npos);
-    CHECK(what_of(file, "?") == "an entry whose key is neither text nor a number");
+    CHECK(what_of(file, "?") == "an entry whose key is neither a string nor a number");
     for (const char* there : {"array", "set", "frozen", "bytes", "mutable", "when", "day", "slots",
                               "dictionary", "counter", "complex", "decimal", "function"}) {
       CAPTURE(there);
@@ -95,7 +96,7 @@ TEST_CASE("foreign: objects of every kind beside tensors are named and never mad
                        NotSupported);
 }
 
-TEST_CASE("foreign: element types become others that hold their values exactly, or are named") {
+TEST_CASE("foreign: unknown element types are converted exactly, or named") {
   const io::TensorMap wanted = expected_of("types");
   REQUIRE(wanted.size() == 10);
   for (const char* name : {"types.pt", "types.safetensors"}) {
@@ -118,18 +119,18 @@ TEST_CASE("foreign: element types become others that hold their values exactly, 
   CHECK(what_of(io::WeightFile(kForeign + "types.pt"), "quantised") != "");
   CHECK_THROWS_WITH_AS(io::load_safetensors(kForeign + "types.safetensors"),
                        doctest::Contains("element type"), NotSupported);
-  // What is not read and wanted is missing, with what the file has in its place.
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(kForeign + "types.pt"),
-                                            {{"complex64", zeros({2})}, {"float32", zeros({3})}});
+  // A wanted tensor that is not read is missing; the message says what the file has instead.
+  const models::WeightFit fit = models::fit_weights(
+      io::WeightFile(kForeign + "types.pt"), {{"complex64", zeros({2})}, {"float32", zeros({3})}});
   CHECK(fit.differences().find("'complex64' is a tensor of complex64") != std::string::npos);
 }
 
-TEST_CASE("foreign: weight norms are put together, other parametrizations refused by name") {
+TEST_CASE("foreign: weight norms are computed, other parametrizations refused by name") {
   io::TensorMap wanted = expected_of("norms");
   const io::WeightFile file(kForeign + "norms.pt");
   const io::TensorMap all = wanted;
   wanted.erase("spectral.weight");
-  const io::WeightFit fit = io::fit_weights(file, wanted);
+  const models::WeightFit fit = models::fit_weights(file, wanted);
   CHECK(fit.missing.empty());
   for (const auto& [name, tensor] : wanted) {
     CAPTURE(name);
@@ -140,37 +141,39 @@ TEST_CASE("foreign: weight norms are put together, other parametrizations refuse
       CHECK(got[i] == doctest::Approx(right[i]).epsilon(name.starts_with("half") ? 2e-3 : 1e-6));
   }
   CHECK_THROWS_WITH_AS(
-      io::fit_weights(file, all),
+      models::fit_weights(file, all),
       doctest::Contains("'spectral.weight' is computed from '0._u', '0._v', 'original'"),
       NotSupported);
   bool said = false;
   for (const std::string& deed : fit.done)
-    said = said || deed.find("5 put together from a weight norm's two tensors") == 0;
+    said = said || deed.find("5 computed from the two tensors of a weight norm") == 0;
   CHECK(said);
-  // A network with a parameter that is called so keeps it.
+  // A network that has a parameter of this name keeps the name.
   const io::TensorMap own{{"older.weight_g", zeros({2, 1})}, {"older.weight_v", zeros({2, 3})}};
-  CHECK(io::fit_weights(file, own).tensors.size() == 2);
+  CHECK(models::fit_weights(file, own).tensors.size() == 2);
 }
 
-TEST_CASE("foreign: wrappers in the middle of names are taken out") {
+TEST_CASE("foreign: wrappers inside names are removed") {
   const io::TensorMap wanted = expected_of("wrapped");
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(kForeign + "wrapped.pt"), wanted);
+  const models::WeightFit fit =
+      models::fit_weights(io::WeightFile(kForeign + "wrapped.pt"), wanted);
   CHECK(fit.differences() == "");
   for (const auto& [name, tensor] : wanted) CHECK(same_values(fit.tensors.at(name), tensor));
   std::string said;
   for (const std::string& deed : fit.done) said += deed + "; ";
-  CHECK(said.find("'_orig_mod.' taken out of 2 names") != std::string::npos);
-  CHECK(said.find("'_checkpoint_wrapped_module.' taken out of 1 names") != std::string::npos);
-  // A network that has a part called "module" keeps it.
+  CHECK(said.find("'_orig_mod.' removed from 2 names") != std::string::npos);
+  CHECK(said.find("'_checkpoint_wrapped_module.' removed from 1 names") != std::string::npos);
+  // A network that has a part named "module" keeps the name.
   const TestFolder folder;
   io::save_weights(folder / "w.pt", {{"a.module.w", ones({2})}});
-  CHECK(io::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.module.w", zeros({2})}})
+  CHECK(models::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.module.w", zeros({2})}})
             .tensors.size() == 1);
-  CHECK(io::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.w", zeros({2})}}).tensors.size() ==
-        1);
+  CHECK(
+      models::fit_weights(io::WeightFile(folder / "w.pt"), {{"a.w", zeros({2})}}).tensors.size() ==
+      1);
 }
 
-TEST_CASE("foreign: a folder stands for the file in it that Hugging Face would read") {
+TEST_CASE("foreign: a folder is opened as the file that Hugging Face would read") {
   const TestFolder folder;
   CHECK_THROWS_WITH_AS(io::WeightFile(folder / "."), doctest::Contains("pytorch_model.bin"),
                        FormatError);
@@ -203,10 +206,10 @@ TEST_CASE("foreign: 300,000 tensors and their index are read in time linear in t
   const auto start = std::chrono::steady_clock::now();
   CHECK(io::load_weights(folder / "many.index.json").size() == kTensors);
   CHECK(io::load_safetensors(folder / "many.safetensors").tensors.size() == kTensors);
-  CHECK(seconds_since(start) < 30);  // eight minutes before
+  CHECK(seconds_since(start) < 30);  // eight minutes with a search per key
 }
 
-TEST_CASE("json: repeated keys, depth and errors are as nlohmann's parser has them") {
+TEST_CASE("json: repeated keys, depth and errors agree with nlohmann's parser") {
   using io::Json;
   const Json json = io::parse_json(R"({"b": 1, "a": [1, {"c": null}, "x"], "b": 2.5})");
   CHECK(io::json_text(json) == R"({"b":2.5,"a":[1,{"c":null},"x"]})");

@@ -1,6 +1,5 @@
-// Files of weights of NumPy, of llama.cpp and in several parts (make_format_fixtures.py): read
-// value for value, NumPy's written so that it takes them, and what is damaged or absurd refused by
-// name.
+// Weight files of NumPy and llama.cpp, and sharded files (make_format_fixtures.py): read value for
+// value; files for NumPy have NumPy's bytes; damaged and implausible files are refused by name.
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -12,10 +11,10 @@
 #include <tenon/weights.h>
 
 #include "base/str.h"
+#include "io/archives/zip.h"
 #include "io/folder.h"
-#include "io/npy.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/tensors/npy.h"
+#include "io/tensors/weight_table.h"
 
 using namespace tenon;
 
@@ -63,7 +62,7 @@ std::string gguf_text(const std::string& words) {
   return little<std::uint64_t>(words.size()) + words;
 }
 
-// One tensor "w" of these sizes and type over `bytes`.
+// A GGUF file with one tensor "w" of these sizes and type; `bytes` are its values.
 std::string gguf(const std::vector<std::uint64_t>& sizes, std::uint32_t type,
                  const std::string& bytes, std::uint64_t offset = 0, std::uint32_t version = 3) {
   std::string out = "GGUF" + little(version) + little<std::uint64_t>(1) + little<std::uint64_t>(0) +
@@ -89,7 +88,7 @@ TEST_CASE("formats: NumPy's archives, stored and deflated") {
   check_same(one.read_all(), {{"array", wanted.at("by columns")}});
 }
 
-TEST_CASE("formats: what is written for NumPy is what NumPy was given") {
+TEST_CASE("formats: files for NumPy equal those that NumPy has read") {
   const TestFolder folder;
   const std::string path = folder / "ours.npz";
   io::save_weights(path, expected_of("npz"));
@@ -97,10 +96,10 @@ TEST_CASE("formats: what is written for NumPy is what NumPy was given") {
   CHECK(io::read_file(path) == io::read_file(kFormats + "ours.npz"));
   CHECK_THROWS_WITH_AS(io::save_weights(path, {{"w", zeros({2}, DType::BFloat16)}}),
                        doctest::Contains("bfloat16"), DTypeError);
-  check_same(io::load_weights(path), expected_of("npz"));  // the old file is whole
+  check_same(io::load_weights(path), expected_of("npz"));  // the old file is unchanged
 }
 
-TEST_CASE("formats: an archive of arrays that is damaged or absurd is refused") {
+TEST_CASE("formats: a damaged or implausible archive of arrays is refused") {
   const TestFolder folder;
   const std::string path = folder / "x.npz";
   const auto write = [&](const std::vector<std::string_view>& parts) {
@@ -117,14 +116,14 @@ TEST_CASE("formats: an archive of arrays that is damaged or absurd is refused") 
   CHECK(refusal(path).find("w.npy") != std::string::npos);
   write({"no array"});
   CHECK(refusal(path).find("not a .npy file") != std::string::npos);
-  // Deflated zeros, a thousand times their bytes, of more than memory should be asked for.
+  // Deflated zeros that unpack to a thousand times their size, more than the limit.
   std::string bytes = io::read_file(kFormats + "deflated.npz");
   bytes[bytes.size() / 2] ^= 0x55;
   io::write_file(path, bytes);
   CHECK_THROWS_AS(io::load_weights(path), Error);
 }
 
-TEST_CASE("formats: llama.cpp's files, blocks as float32") {
+TEST_CASE("formats: GGUF files are read, blocks as float32") {
   const io::WeightFile file(kFormats + "types.gguf");
   CHECK(file.format() == "gguf");
   check_same(file.read_all(), expected_of("gguf"));
@@ -139,7 +138,7 @@ TEST_CASE("formats: llama.cpp's files, blocks as float32") {
                                                                             : ""));
 }
 
-TEST_CASE("formats: GGUF that is cut short, foreign or absurd is refused") {
+TEST_CASE("formats: a truncated, unknown or implausible GGUF file is refused") {
   const TestFolder folder;
   const std::string path = folder / "x.gguf";
   const auto says = [&](const std::string& bytes) {
@@ -156,8 +155,8 @@ TEST_CASE("formats: GGUF that is cut short, foreign or absurd is refused") {
   CHECK(says(gguf({5}, 0, four)).find("'w' ends beyond the file") != std::string::npos);
   CHECK(says(gguf({4}, 0, four, 8)).find("not aligned") != std::string::npos);
   CHECK(says(gguf({4}, 0, four, ~31ull)).find("beyond") != std::string::npos);
-  CHECK(says(gguf({1ull << 40, 1ull << 40}, 0, four)).find("absurd") != std::string::npos);
-  CHECK(says(gguf({0, 1ull << 63}, 0, four)).find("absurd") != std::string::npos);
+  CHECK(says(gguf({1ull << 40, 1ull << 40}, 0, four)).find("more than 2^56") != std::string::npos);
+  CHECK(says(gguf({0, 1ull << 63}, 0, four)).find("more than 2^56") != std::string::npos);
   CHECK(says(gguf({16}, 8, four)).find("whole blocks") != std::string::npos);
   CHECK(says(gguf({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 0, four)).find("sizes") != std::string::npos);
   CHECK(lacks(gguf({256}, 12, four)).find("q4_K") != std::string::npos);
@@ -168,7 +167,7 @@ TEST_CASE("formats: GGUF that is cut short, foreign or absurd is refused") {
     CHECK_THROWS_AS((io::write_file(path, whole.substr(0, size)), io::load_weights(path)), Error);
 }
 
-TEST_CASE("formats: weights in parts by their index") {
+TEST_CASE("formats: sharded weights are read by their index") {
   const std::string index = "model.safetensors.index.json";
   const io::WeightFile file(kFormats + index);
   CHECK(file.format() == "safetensors in parts");
@@ -186,17 +185,17 @@ TEST_CASE("formats: weights in parts by their index") {
   CHECK(says(R"({"weight_map":{)" + first + R"("h.7.weight":"model-00001-of-00002.safetensors"}})")
             .find("'h.7.weight' should be in model-00001") != std::string::npos);
   CHECK(says(R"({"weight_map":{"h.0.weight":"model-00001-of-00002.safetensors"}})")
-            .find("holds 2 tensors where 1") != std::string::npos);
+            .find("contains 2 tensors, expected 1") != std::string::npos);
   for (const char* way_out : {"../x.safetensors", "/etc/passwd", "", "..", "a\\\\b"})
-    CHECK(says(cat(R"({"weight_map":{"w":")", way_out, "\"}}")).find("no file beside") !=
-          std::string::npos);
+    CHECK(says(cat(R"({"weight_map":{"w":")", way_out, "\"}}"))
+              .find("must be the name of a file in the index's folder") != std::string::npos);
   CHECK(says(R"({"weight_map":{"w":3}})").find("has no file") != std::string::npos);
   CHECK(says(R"({"weight_map":{}})").find("no tensors") != std::string::npos);
   CHECK(says(R"({"weights":{}})").find("weight_map") != std::string::npos);
   CHECK(says("{\"weight_map\":").find("not a JSON object") != std::string::npos);
   io::write_file(folder / index, R"({"weight_map":{"w":"gone.safetensors"}})");
   CHECK_THROWS_AS(io::load_weights(folder / index), IoError);
-  // An index that names itself is no file of weights.
-  CHECK(says(cat(R"({"weight_map":{"w":")", index, "\"}}")).find("first bytes") !=
+  // An index that names itself is not a weight file.
+  CHECK(says(cat(R"({"weight_map":{"w":")", index, "\"}}")).find("unknown format of weight file") !=
         std::string::npos);
 }

@@ -1,4 +1,4 @@
-// IDX: all element types, and headers that lie.
+// IDX: all element types, and headers that do not match the file.
 #include <zlib.h>
 
 #include <string>
@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 
-#include "io/idx.h"
+#include "io/tensors/idx.h"
 
 using namespace tenon;
 
@@ -47,7 +47,7 @@ TEST_CASE("IDX: element types and byte order") {
   CHECK(io::parse_idx(idx(8, {0, 5}, ""), "x").shape() == Shape{0, 5});
 }
 
-TEST_CASE("IDX: what the header says must agree with the file") {
+TEST_CASE("IDX: the header must agree with the file") {
   CHECK(refusal("") != "");
   CHECK(refusal("not idx") != "");
   CHECK(refusal(idx(7, {1}, "a")).find("element type 7") != std::string::npos);
@@ -56,8 +56,8 @@ TEST_CASE("IDX: what the header says must agree with the file") {
   CHECK(refusal(std::string("\0\0\x08\x03\0\0", 6)).find("ends inside") != std::string::npos);
   CHECK(refusal(idx(8, {4}, "abc")).find("truncated") != std::string::npos);
   CHECK(refusal(idx(8, {2}, "abc")) != "");
-  // Absurd sizes, also ones whose product is 0 or small modulo 2^64, are refused before any memory
-  // is asked for.
+  // Implausible sizes, including sizes whose product is 0 or small modulo 2^64, are refused before
+  // memory is allocated.
   CHECK(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff}, "abc")) != "");
   CHECK(refusal(idx(14, {0x80000000, 0x80000000, 4}, "")) != "");
   CHECK(refusal(idx(8, {0x10000, 0x10000, 0x10000, 0x10000}, "")) != "");
@@ -66,8 +66,8 @@ TEST_CASE("IDX: what the header says must agree with the file") {
 }
 
 TEST_CASE(
-    "IDX: a small gzip file that unpacks to very much is refused before memory is asked for") {
-  // 600 MB of zeros pack to a thousandth of it.
+    "IDX: a small gzip file that unpacks to many bytes is refused before memory is allocated") {
+  // 600 MB of zeros, compressed to a thousandth.
   constexpr std::uint32_t kSide = 24'500;
   std::string header = idx(8, {kSide, kSide}, ""), packed(2 << 20, '\0');
   z_stream zlib{};
@@ -77,10 +77,9 @@ TEST_CASE(
   zlib.next_in = reinterpret_cast<Bytef*>(header.data());
   zlib.avail_in = static_cast<uInt>(header.size());
   REQUIRE(deflate(&zlib, Z_FINISH) == Z_STREAM_END);
-  packed.resize(600'000, '\0');  // as long as the whole would be
+  packed.resize(600'000, '\0');  // the length of the whole file
   deflateEnd(&zlib);
   const std::string message = refusal(packed);
-  CHECK(message.find("unpack to 600250000, more than the 268435456 that are allowed") !=
-        std::string::npos);
+  CHECK(message.find("unpack to 600250000, more than the limit of 268435456") != std::string::npos);
   CHECK(message.find("gunzip") != std::string::npos);
 }

@@ -8,8 +8,8 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "io/image.h"
-#include "io/image_exif.h"
+#include "io/images/image.h"
+#include "io/images/image_exif.h"
 #include "io/jpeg.h"
 
 using namespace tenon;
@@ -58,18 +58,18 @@ TEST_CASE("PNG: every truncation is refused") {
     CHECK_THROWS_AS(parse(bytes.substr(0, n)), FormatError);
   std::string damaged = bytes;
   for (std::size_t i = 16; i < 24; ++i)
-    damaged[i] = '\x7f';  // an absurd size; its checksum is wrong too
+    damaged[i] = '\x7f';  // an implausible size; the checksum is wrong, too
   CHECK_THROWS_AS(parse(damaged), FormatError);
 }
 
-TEST_CASE("grey of a colour is its luma") {
+TEST_CASE("a colour converted to grey is its luma") {
   const io::Image grey =
       parse(io::encode_png(io::Image{3, 1, 3, {255, 0, 0, 0, 255, 0, 255, 255, 255}}), 1);
   CHECK(grey.pixels == std::vector<std::uint8_t>{76, 150, 255});
 }
 
 TEST_CASE(
-    "JPEG: baseline and progressive, near to what was packed; damage is refused, never half "
+    "JPEG: baseline and progressive, close to the original; damage is refused, never half "
     "decoded") {
   for (bool progressive : {false, true})
     for (int channels : {1, 3}) {
@@ -109,8 +109,8 @@ TEST_CASE("PGM and PPM: damage") {
   CHECK_THROWS_AS(parse("no image"), FormatError);
 }
 
-TEST_CASE("JPEG: images are rotated as the camera was held") {
-  // One bright corner, top left as stored; where it is seen for orientations 1 to 8.
+TEST_CASE("JPEG: images are rotated upright by EXIF") {
+  // The stored image has a bright top left corner. Its position for orientations 1 to 8.
   io::Image stored;
   stored.width = 24, stored.height = 16, stored.channels = 1;
   stored.pixels.assign(24 * 16, 0);
@@ -154,7 +154,7 @@ TEST_CASE("EXIF: damaged segments mean an upright image") {
   CHECK(io::exif_orientation(test::exif_segment(0, false)) == 1);
 }
 
-TEST_CASE("JPEG: those that every decoder makes the same of are told from their markers") {
+TEST_CASE("JPEG: the markers tell which files every decoder decodes alike") {
   const io::Image colours = pattern(37, 22, 3);
   using Found = std::optional<io::PlainJpeg>;
   for (const int across : {1, 2})
@@ -167,23 +167,23 @@ TEST_CASE("JPEG: those that every decoder makes the same of are told from their 
   CHECK(io::plain_jpeg(test::jpeg_of(colours, {.orientation = 6})) == Found());
   CHECK(io::plain_jpeg(test::jpeg_of(pattern(37, 22, 1), {})) == Found());
   CHECK(io::plain_jpeg(std::string("\x89PNG\r\n\x1a\n", 8)) == Found());
-  // What readers might step over in different ways: a fill byte, a marker without a length.
+  // Decoders may skip these in different ways: a fill byte, a marker without a length.
   for (const char* odd : {"\xff", "\xff\xd0", "\xff\x01"}) {
     std::string other = plain;
     other.insert(2, odd);
     CHECK(io::parse_image(plain, "x", 3).width == 37);
     CHECK(io::plain_jpeg(other) == Found());
   }
-  // Two frames, of which some readers take the first and some the last.
+  // Two frames: some decoders use the first, others the last.
   const std::size_t frame = plain.find("\xff\xc0");
   REQUIRE(frame != std::string::npos);
   std::string twice = plain;
   twice.insert(frame, plain.substr(frame, 19));
   CHECK(io::plain_jpeg(twice) == Found());
-  // Cut short anywhere: nothing is read beyond the end, and without its end it is not plain.
+  // Truncated anywhere: nothing is read beyond the end, and the file is not plain without its end.
   for (std::size_t bytes = 0; bytes < plain.size(); ++bytes)
     CHECK(io::plain_jpeg(std::string_view(plain).substr(0, bytes)) == Found());
-  // Damaged: what is told is what the decoder makes of it.
+  // Damaged: if the header is accepted, it agrees with the decoder.
   std::uint32_t random = 7;
   int told = 0;
   for (int k = 0; k < 4000; ++k) {
@@ -198,7 +198,7 @@ TEST_CASE("JPEG: those that every decoder makes the same of are told from their 
       const io::Image image = io::parse_image(damaged, "x", 3);
       CHECK(std::pair(image.width, image.height) == std::pair(found->width, found->height));
       ++told;
-    } catch (const FormatError&) {  // beyond the markers
+    } catch (const FormatError&) {  // damage after the markers
     }
   }
   CHECK(told > 100);

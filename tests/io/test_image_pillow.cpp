@@ -1,5 +1,5 @@
-// Images of every kind and mode are what Pillow's convert("RGB") and convert("L") make of them. The
-// files and what is expected are make_images.py's.
+// Images of every kind and mode equal Pillow's convert("RGB") and convert("L"). make_images.py
+// writes the files and the expected values.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -11,12 +11,12 @@
 #include <tenon/io.h>
 #include <tenon/weights.h>
 
+#include "io/archives/tar.h"
 #include "io/folder.h"
-#include "io/idx.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "io/lfs.h"
-#include "io/tar.h"
-#include "io/video.h"
+#include "io/tensors/idx.h"
+#include "io/video/video.h"
 
 using namespace tenon;
 
@@ -61,7 +61,7 @@ io::Image over(const std::string& file, const io::Colour& background) {
 
 }  // namespace
 
-TEST_CASE("images: those of every format and mode are as Pillow reads them") {
+TEST_CASE("images: every format and mode is decoded as by Pillow") {
   const std::vector<Expected> all = expected_images();
   CHECK(all.size() > 120);
   for (const Expected& e : all) {
@@ -78,7 +78,7 @@ TEST_CASE("images: those of every format and mode are as Pillow reads them") {
   }
 }
 
-TEST_CASE("images: a background is composed with straight alpha, alike in all formats") {
+TEST_CASE("images: a background is composed with straight alpha, in all formats alike") {
   const io::Image plain = io::load_image(kImages + "rgb.png", 3);
   for (const char* file : {"rgba.png", "rgba.webp", "rgba.tif"}) {
     if (!is_readable(file)) continue;
@@ -94,7 +94,7 @@ TEST_CASE("images: a background is composed with straight alpha, alike in all fo
             127);
     }
   }
-  // Grey, a transparent colour and a palette's too.
+  // Also grey images, transparent colours and palettes.
   CHECK(over("la.png", {255, 0, 0}).pixels[0] == 255);
   CHECK(over("la.png", {255, 0, 0}).pixels[1] == 0);
   CHECK(over("la.png", {9, 9, 9}).pixels[0] == 9);
@@ -107,7 +107,7 @@ TEST_CASE("images: a background is composed with straight alpha, alike in all fo
   CHECK(over("rgb.png", {1, 2, 3}).pixels == plain.pixels);
 }
 
-TEST_CASE("images: what decoding loses is told") {
+TEST_CASE("images: losses of decoding are reported") {
   const auto losses = [](const std::string& file, const io::ImageReading& how = {}) {
     const std::string bytes = io::read_file(kImages + file);
     return io::parse_image_part(bytes, file, how,
@@ -140,7 +140,7 @@ TEST_CASE("images: what decoding loses is told") {
   }
 }
 
-TEST_CASE("images: cut short or changed they are refused or read, never more") {
+TEST_CASE("images: truncated or changed files are refused or read, and never crash") {
   for (const Expected& e : expected_images()) {
     if (!is_readable(e.file)) continue;
     CAPTURE(e.file);
@@ -175,8 +175,7 @@ TEST_CASE("images: names of colours") {
     CHECK_THROWS_AS(io::parse_colour(bad), ValueError);
 }
 
-TEST_CASE(
-    "Git LFS: pointers are named as such in the place of images, arrays, archives and videos") {
+TEST_CASE("Git LFS: pointers in place of images, arrays, archives and videos are named") {
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   CHECK_THROWS_WITH_AS(io::parse_image(pointer, "photo.png", 3),
@@ -208,7 +207,7 @@ TEST_CASE(
 TEST_CASE("JPEG: 40,000 segments take time linear in their number") {
   const std::string jpeg = io::read_file(kImages + "rgb420.jpg");
   std::string many = jpeg.substr(0, 2);
-  // Quadratic, this took over two seconds, and four times as long with twice as many.
+  // In quadratic time this took over two seconds, and four times as long for twice as many.
   for (int k = 0; k < 400'000; ++k) many += std::string("\xff\xe1\x00\x02", 4);
   many += jpeg.substr(2);
   CHECK(io::parse_image(many, "x", 3).pixels == io::parse_image(jpeg, "x", 3).pixels);

@@ -1,5 +1,5 @@
-// JSON: parser and printer beside nlohmann's, and values without memory.
-#include "io/json.h"
+// JSON: parser and printer compared with nlohmann's, and values under failing allocations.
+#include "io/text/json.h"
 
 #include <doctest/doctest.h>
 
@@ -14,14 +14,14 @@ using namespace tenon;
 using io::Json;
 using Other = nlohmann::ordered_json;
 
-// Both refuse the text, or both read it as the same value.
+// Both parsers refuse the text, or both read the same value.
 void check_same(const std::string& text) {
   CAPTURE(text);
   const Json ours = io::parse_json_or_discard(text);
   Other theirs;
   try {
     theirs = Other::parse(text);
-  } catch (const Other::exception&) {  // a number that is too large is no parse_error
+  } catch (const Other::exception&) {  // a number that is too large is not a parse_error
     theirs = Other(Other::value_t::discarded);
   }
   REQUIRE(ours.is_discarded() == theirs.is_discarded());
@@ -114,13 +114,13 @@ const char* const kTexts[] = {"",
                               "Infinity",
                               "{\"a\":1,\"b\":2,\"c\":[]}"};
 
-TEST_CASE("json: texts are read and refused as nlohmann's parser does") {
+TEST_CASE("json: texts are read and refused as by nlohmann's parser") {
   for (const char* text : kTexts) check_same(text);
   check_same(std::string("[1]\0", 4).substr(0, 3));
   CHECK(io::parse_json_or_discard(std::string_view("[1]\0", 4)).is_discarded());
 }
 
-TEST_CASE("json: texts with a few bytes changed are read and refused as nlohmann's parser does") {
+TEST_CASE("json: texts with a few changed bytes are read and refused as by nlohmann's parser") {
   std::mt19937 random(7);
   const std::string alphabet = "{}[]:,\"\\u0123456789eE+-.tfn aldrs\xc3\xa9\x80\n";
   for (int round = 0; round < 20'000; ++round) {
@@ -133,12 +133,12 @@ TEST_CASE("json: texts with a few bytes changed are read and refused as nlohmann
       else if (place < text.size())
         text[place] = byte;
     }
-    // Of equal keys the last value counts, which nlohmann's printer shows in the same place.
+    // Of equal keys the last value is used, at the position that nlohmann's printer shows.
     check_same(text);
   }
 }
 
-TEST_CASE("json: real numbers are printed as nlohmann prints them, and read back to the bit") {
+TEST_CASE("json: real numbers are printed as by nlohmann, and read back bit for bit") {
   std::mt19937_64 random(3);
   std::vector<double> values = {0.0,   -0.0,   1.0,    0.1,   1e15, 1e16, 123456789012345.0,
                                 1e-4,  1e-5,   5e-324, 1e300, 1e22, 1.5,  -2.25,
@@ -164,7 +164,7 @@ TEST_CASE("json: real numbers are printed as nlohmann prints them, and read back
     CHECK(io::json_text(value) == Other(value).dump());
 }
 
-TEST_CASE("json: values are built and printed as nlohmann's are") {
+TEST_CASE("json: values are built and printed like nlohmann's") {
   const std::vector<std::string> names{"a", "b"};
   const Json ours = Json()
                         .add("n", 1)
@@ -186,8 +186,7 @@ TEST_CASE("json: values are built and printed as nlohmann's are") {
   CHECK_FALSE(Json(1) == Json("1"));
 }
 
-TEST_CASE(
-    "json: a value of another kind, a missing key and a number that does not fit are errors") {
+TEST_CASE("json: a value of another kind, a missing key and a number out of range are errors") {
   const Json json = io::parse_json(R"({"a": 300, "b": -1, "c": "x", "d": 1.5, "e": [1]})");
   CHECK(json.at("a").get<int>() == 300);
   CHECK_THROWS_AS((void)json.at("a").get<signed char>(), Json::out_of_range);
@@ -201,7 +200,7 @@ TEST_CASE(
   CHECK(json.value("z", "otherwise") == "otherwise");
 }
 
-TEST_CASE("json: bytes that are no UTF-8 are refused or replaced") {
+TEST_CASE("json: bytes that are not UTF-8 are refused or replaced") {
   CHECK_THROWS_AS(io::json_text(Json("a\xff")), Json::type_error);
   CHECK(io::json_text(Json("a\xff\xfe\x62"), -1, io::NoUtf8::IsReplaced) ==
         "\"a\xef\xbf\xbd\xef\xbf\xbd\x62\"");

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/npy.h"
+#include "io/tensors/npy.h"
 
 using namespace tenon;
 
@@ -106,7 +106,7 @@ TEST_CASE(".npy: three axes in Fortran order") {
   CHECK(t.to_vector<std::int64_t>() == expected);
 }
 
-TEST_CASE(".npy: what is damaged, foreign or absurd is refused") {
+TEST_CASE(".npy: damaged, unknown or implausible files are refused") {
   const std::string four(4, '\0');
   CHECK(refusal("") != "");
   CHECK(refusal("\x93NUMPY") != "");

@@ -1,5 +1,5 @@
-// Files exchanged with Python's numpy and safetensors, when they are installed (roundtrip.py has
-// the other half).
+// Files exchanged with Python's numpy and safetensors, if they are installed. roundtrip.py is the
+// Python side.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ void put(std::vector<unsigned char>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
-// 0 … 11 as the given type, in a 3 x 4 table; every third true for bool.
+// A 3 x 4 tensor of 0 to 11 in the given dtype; for bool every third element is true.
 Tensor table(DType dtype) {
   std::vector<unsigned char> bytes;
   for (int i = 0; i < 12; ++i) switch (dtype) {

@@ -1,4 +1,4 @@
-// safetensors: both ways, and every rule of the format broken in turn.
+// safetensors: reading and writing, and every rule of the format violated in turn.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 using namespace tenon;
 
@@ -41,18 +41,19 @@ std::string one(const std::string& fields) {
 
 }  // namespace
 
-TEST_CASE("safetensors: with checksums every flipped bit is found, and no reader is troubled") {
+TEST_CASE("safetensors: checksums detect every flipped bit, and other readers ignore them") {
   const TestFolder dir;
   const io::TensorMap tensors{{"b", Tensor::from({1.f, -2.f, 3.f}, {3})},
                               {"a", Tensor::from({true, false}, {2})},
                               {"empty", zeros({0})}};
   io::save_checked_safetensors(dir / "a", tensors, {{"note", "hi"}, {"tenon.crc32", "a copy's"}});
   const io::SafeTensors back = io::load_safetensors(dir / "a");
-  CHECK(back.metadata == io::Metadata{{"note", "hi"}});  // of whoever saves it again with changes
+  CHECK(back.metadata ==
+        io::Metadata{{"note", "hi"}});  // so that a changed copy has no stale checksums
   CHECK(io::inspect_safetensors(dir / "a").metadata == back.metadata);
   CHECK(back.tensors.at("b").to_vector<float>() == std::vector<float>{1, -2, 3});
 
-  // CRC-32 as zlib.crc32() of Python gives it, of each tensor's bytes.
+  // The CRC-32 of each tensor's bytes, equal to Python's zlib.crc32().
   const std::string whole = io::read_file(dir / "a");
   CHECK(io::crc_text("123456789") == "cbf43926");
   CHECK(whole.find("\\\"a\\\":\\\"" + io::crc_text(std::string("\1\0", 2)) + "\\\"") !=
@@ -65,8 +66,8 @@ TEST_CASE("safetensors: with checksums every flipped bit is found, and no reader
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
       try {
         (void)io::parse_safetensors(bytes, "x");
-        // All that is left is the name under which the checksums are kept, without which there are
-        // none, and the spaces behind the header.
+        // Only two changes are not detected: the key of the checksums (without it there are none),
+        // and the spaces after the header.
         if (whole[at] == ' ') continue;
         ++read;
         INFO("byte ", at, ", bit ", bit);
@@ -78,8 +79,7 @@ TEST_CASE("safetensors: with checksums every flipped bit is found, and no reader
   CHECK(read <= 8 * 11);
 }
 
-TEST_CASE(
-    "safetensors: checksums that are none, or not in their place, are no checksums that agree") {
+TEST_CASE("safetensors: malformed or misplaced checksums do not count as matching") {
   io::SafeTensorsHeader header;
   header.entries = {{"t", DType::UInt8, {2}, 0, 2, io::crc_text("ab")}};
   io::add_checksums(header);
@@ -92,16 +92,19 @@ TEST_CASE(
   };
   CHECK(with(own, own) == "");
   CHECK(with(own, "").find("the checksum of its header is") != std::string::npos);
-  CHECK(with(own, std::string(100'000, 'x')).size() < 200);  // no words of a stranger's
-  CHECK(with("\"" + own + "\"", "1").find("not none") != std::string::npos);
-  CHECK(with("\"" + own + "\"", "{\"t\":\"" + own + "\"}").find("not none") != std::string::npos);
-  CHECK(with("}", ",\"t\":\"" + own + "\"}").find("not none") != std::string::npos);
-  CHECK(with("\"t\"", "\"u\"").find("tensor 't' is " + own + ", not none") != std::string::npos);
-  CHECK(with(sums, "\"" + own + "\"").find("not none") != std::string::npos);
-  CHECK(with(sums, std::string(100'000, '[')).find("not none") != std::string::npos);
+  CHECK(with(own, std::string(100'000, 'x')).size() <
+        200);  // the message does not repeat the file's text
+  CHECK(with("\"" + own + "\"", "1").find("expected none") != std::string::npos);
+  CHECK(with("\"" + own + "\"", "{\"t\":\"" + own + "\"}").find("expected none") !=
+        std::string::npos);
+  CHECK(with("}", ",\"t\":\"" + own + "\"}").find("expected none") != std::string::npos);
+  CHECK(with("\"t\"", "\"u\"").find("tensor 't' is " + own + ", expected none") !=
+        std::string::npos);
+  CHECK(with(sums, "\"" + own + "\"").find("expected none") != std::string::npos);
+  CHECK(with(sums, std::string(100'000, '[')).find("expected none") != std::string::npos);
 }
 
-TEST_CASE("safetensors: checksums of sixty thousand tensors cost as many times those of one") {
+TEST_CASE("safetensors: the cost of checksums is linear in the number of tensors") {
   io::SafeTensorsHeader header;
   for (int k = 0; k < 60'000; ++k)
     header.entries.push_back({cat("layers.", k), DType::UInt8, {0}, 0, 0, io::crc_text("")});
@@ -148,7 +151,7 @@ TEST_CASE("safetensors: round trip of every element type, with metadata") {
   CHECK(info.metadata == metadata);
   CHECK(info.tensors.at("layer.bfloat16").dtype == DType::BFloat16);
   CHECK(info.tensors.at("empty").shape == Shape{0, 4});
-  // Values begin at a multiple of 8, and every tensor at a multiple of its item.
+  // Values start at a multiple of 8, each tensor at a multiple of its element size.
   const std::string bytes = io::read_file(dir / "a");
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
@@ -174,7 +177,7 @@ TEST_CASE("safetensors: a truncated file is refused wherever it ends, in memory 
   CHECK(refusal(bytes + "x") != "");
 }
 
-TEST_CASE("safetensors: headers that lie") {
+TEST_CASE("safetensors: headers that do not match the file") {
   const std::string good = "\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]";
   CHECK(refusal(one(good)) == "");
   CHECK(
@@ -203,16 +206,16 @@ TEST_CASE("safetensors: headers that lie") {
   CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[[2]],\"data_offsets\":[0,8]")) != "");
   CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4294967296],\"data_"
                     "offsets\":[0,0]"))
-            .find("absurd") != std::string::npos);
+            .find("more than 2^56") != std::string::npos);
   CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[0,18446744073709551615],\"data_offsets\":[0,0]"))
-            .find("absurd") != std::string::npos);
+            .find("more than 2^56") != std::string::npos);
   CHECK(refusal(one("\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]")) !=
         "");
   CHECK(refusal<NotSupported>(one("\"dtype\":\"F4\",\"shape\":[8],\"data_offsets\":[0,8]"))
             .find("F4") != std::string::npos);
 }
 
-TEST_CASE("safetensors: overlaps, gaps and bytes that belong to nobody") {
+TEST_CASE("safetensors: overlaps, gaps and bytes without a tensor") {
   const auto two = [](int a0, int a1, int b0, int b1) {
     const auto row = [](const char* key, int from, int to) {
       return cat("\"", key, "\":{\"dtype\":\"U8\",\"shape\":[", to - from, "],\"data_offsets\":[",
@@ -229,7 +232,7 @@ TEST_CASE("safetensors: overlaps, gaps and bytes that belong to nobody") {
   CHECK(refusal(two(0, 4, 4, 9)) != "");
 }
 
-TEST_CASE("safetensors: what cannot be written") {
+TEST_CASE("safetensors: names and values that cannot be written are refused") {
   TestFolder dir;
   const Tensor t = Tensor::from<float>({1}, {1});
   CHECK_THROWS_AS(io::save_safetensors(dir / "a", {{"__metadata__", t}}), ValueError);

@@ -1,4 +1,4 @@
-// Archives: what is asked for is written, all else left alone; damage and truncation are refused.
+// Tar archives: requested files are unpacked and no others; damage and truncation are refused.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -10,15 +10,15 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "io/archives/tar.h"
 #include "io/file.h"
 #include "io/folder.h"
-#include "io/tar.h"
 
 using namespace tenon;
 
 namespace {
 
-// As `tar --format=ustar` writes a member.
+// A member as `tar --format=ustar` writes it.
 std::string member(const std::string& path, const std::string& content, char type = '0') {
   std::string block(512, '\0');
   const auto put = [&](std::size_t at, const std::string& text) {
@@ -40,7 +40,7 @@ std::string member(const std::string& path, const std::string& content, char typ
 
 const std::string kEnd(1024, '\0');
 
-// As POSIX's tar writes what a header cannot hold.
+// POSIX records for values that do not fit a header.
 std::string records(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string out;
   for (const auto& [key, value] : entries) {
@@ -71,7 +71,7 @@ std::string archive() {
 
 }  // namespace
 
-TEST_CASE("tar: files that are asked for are unpacked, whatever their folders, and no others") {
+TEST_CASE("tar: requested files are unpacked, whatever their folders, and no others") {
   const TestFolder dir;
   io::write_file(dir / "set.tar", archive());
   std::filesystem::create_directory(dir / "out");
@@ -82,11 +82,11 @@ TEST_CASE("tar: files that are asked for are unpacked, whatever their folders, a
   io::unpack_tar(dir / "set.tar", dir / "out", {"escape"});
   CHECK(io::read_file(dir / "out/escape") == "no");
   CHECK_THROWS_WITH_AS(io::unpack_tar(dir / "set.tar", dir / "out", {"a.bin", "c.bin"}),
-                       doctest::Contains("holds no 'c.bin'"), FormatError);
+                       doctest::Contains("does not contain 'c.bin'"), FormatError);
   CHECK_THROWS_AS(io::unpack_tar(dir / "set.tar", dir / "out", {"link"}), FormatError);
 }
 
-TEST_CASE("tar: every truncation, a changed header and what is no archive are refused") {
+TEST_CASE("tar: truncated files, changed headers and files that are not archives are refused") {
   const TestFolder dir;
   const std::string whole = archive();
   const auto refused = [&](const std::string& bytes) {
@@ -106,7 +106,7 @@ TEST_CASE("tar: every truncation, a changed header and what is no archive are re
   refused(member("large", std::string(1001, 'x')) + kEnd);
 }
 
-TEST_CASE("tar: a size that the archive cannot hold takes no memory") {
+TEST_CASE("tar: a size larger than the archive allocates no memory") {
   std::string header = member("large", "");
   header.replace(124, 11, "77777777777");
   header.replace(148, 8, "        ");
@@ -119,7 +119,7 @@ TEST_CASE("tar: a size that the archive cannot hold takes no memory") {
   io::TarReader reader(bytes, name);
   REQUIRE(reader.next());
   CHECK(reader.size() == 8'589'934'591);
-  CHECK_THROWS_WITH_AS(reader.read(1ull << 40), doctest::Contains("cut short"), FormatError);
+  CHECK_THROWS_WITH_AS(reader.read(1ull << 40), doctest::Contains("truncated"), FormatError);
 }
 
 TEST_CASE("tar: names of over 100 bytes are read from POSIX's and GNU's headers") {
@@ -140,7 +140,7 @@ TEST_CASE("tar: names of over 100 bytes are read from POSIX's and GNU's headers"
   io::TarReader reader(bytes, name);
   CHECK(files_of(reader) == expected);
   CHECK(reader.passed_over() == 2);
-  // The same from a file, which is read by offset.
+  // The same from a file, read by offset.
   io::write_file(dir / name, bytes);
   const io::InputFile file(dir / name);
   io::TarReader by_offset(file);
@@ -158,7 +158,7 @@ TEST_CASE("tar: names of over 100 bytes are read from POSIX's and GNU's headers"
   }
 }
 
-TEST_CASE("tar: a file that is cut short while it is read is an error") {
+TEST_CASE("tar: a file that is truncated while it is read is an error") {
   const TestFolder dir;
   const std::string path = dir / "set.tar";
   io::write_file(path, member("a", std::string(100'000, 'a')) + member("b", "b") + kEnd);
@@ -169,7 +169,7 @@ TEST_CASE("tar: a file that is cut short while it is read is an error") {
   CHECK_THROWS_AS(reader.read(1 << 20), FormatError);
 }
 
-TEST_CASE("tar: sizes of GNU's binary kind are read") {
+TEST_CASE("tar: GNU's binary sizes are read") {
   std::string header = member("big", "");
   header.replace(124, 12, std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12));
   header.replace(148, 8, "        ");

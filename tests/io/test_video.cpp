@@ -1,5 +1,5 @@
-// Frames of videos: those of the times asked for, in any order; damaged files refused by name. The
-// files are make_videos.py's.
+// Frames of videos at given times, in any order; damaged files are refused by name. make_videos.py
+// writes the files.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "io/video.h"
+#include "io/video/video.h"
 
 using namespace tenon;
 
@@ -23,7 +23,7 @@ bool no_videos() {
   return true;
 }
 
-// Mean level of 8 x 8 pixels.
+// Mean level of the 8 x 8 pixels at a position.
 double level(const io::Image& image, int left, int top) {
   double sum = 0;
   for (int y = top; y < top + 8; ++y)
@@ -43,7 +43,7 @@ double middle_of(int k) { return (k + 0.5) / kRate; }
 
 }  // namespace
 
-TEST_CASE("video: the frame of a time, whichever was asked for before") {
+TEST_CASE("video: the frame at a time does not depend on earlier requests") {
   if (no_videos()) return;
   for (const char* file : {"h264.mp4", "mjpeg.avi", "vp8.webm", "mpeg2.ts"}) {
     CAPTURE(file);
@@ -66,7 +66,7 @@ TEST_CASE("video: the frame of a time, whichever was asked for before") {
   for (const int k : {5, 0, 3}) CHECK(is_frame(raw.frame_at(middle_of(k)), 4 * k));
 }
 
-TEST_CASE("video: rotated as the camera was held") {
+TEST_CASE("video: frames are rotated upright") {
   if (no_videos()) return;
   const io::Image image = io::Video(kFolder + "rotated.mov").frame_at(middle_of(6));
   CHECK(image.width == 48);
@@ -76,7 +76,7 @@ TEST_CASE("video: rotated as the camera was held") {
   CHECK(level(image, 40, 48) < 40);  // the bar on top is at the right now
 }
 
-TEST_CASE("video: what is cut short gives the frames that are there, or is refused") {
+TEST_CASE("video: a truncated file gives its remaining frames, or is refused") {
   if (no_videos()) return;
   for (const char* file : {"h264.mp4", "mjpeg.avi", "vp8.webm", "mpeg2.ts", "raw.y4m"}) {
     CAPTURE(file);
@@ -95,12 +95,12 @@ TEST_CASE("video: what is cut short gives the frames that are there, or is refus
       }
     }
     CHECK(refused > 0);
-    // The table of a film's places stands at its end.
+    // An MP4 file has its index at the end.
     CHECK((right > 0) == (std::string(file) != "h264.mp4"));
   }
 }
 
-TEST_CASE("video: what is none, and lists of other files") {
+TEST_CASE("video: files that are not videos, and playlists, are refused") {
   if (no_videos()) return;
   for (const std::string& bytes :
        {std::string(), std::string("no video"), std::string(5000, '\0'),

@@ -1,5 +1,5 @@
-// Layers and options beside those of PyTorch's fixtures: places of maxima of every type, refusals
-// with names, texts, dropout of channels, tables that are given.
+// Layers and options that PyTorch's fixtures do not cover: indices of maxima for every dtype,
+// errors with names, descriptions, channel dropout, given embedding tables.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -22,7 +22,8 @@ Longs places(const ValuesAndIndices& y) { return y.indices.to_vector<std::int64_
 
 }  // namespace
 
-TEST_CASE("pooling: places of maxima are the first ones, of every type, and NaN is the largest") {
+TEST_CASE(
+    "pooling: indices of maxima are the first ones, for every dtype, and NaN is the largest") {
   const Tensor x = Tensor::from<float>({1, 7, 7, 2, 7, 0, 3, 7, 5, 5, 5, 5}, {1, 1, 3, 4});
   for (const DType t : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16,
                         DType::UInt8, DType::Int8, DType::Int32, DType::Int64}) {
@@ -31,7 +32,7 @@ TEST_CASE("pooling: places of maxima are the first ones, of every type, and NaN 
         max_pool2d_with_indices(cast(x, t), {.kernel = {2, 2}, .stride = {1, 1}});
     CHECK(y.values.dtype() == t);
     CHECK(places(y) == Longs{1, 1, 2, 4, 9, 7});
-    const Tensor zeros_in = zeros({1, 1, 2, 2}, t);  // the least that uint8 has
+    const Tensor zeros_in = zeros({1, 1, 2, 2}, t);  // the smallest uint8
     CHECK(places(max_pool2d_with_indices(zeros_in, {.kernel = {2, 2}, .padding = {1, 1}})) ==
           Longs{0, 1, 2, 3});
     CHECK(max_pool2d_with_indices(zeros({0, 1, 2, 2}, t)).indices.shape() == Shape{0, 1, 1, 1});
@@ -45,14 +46,14 @@ TEST_CASE("pooling: places of maxima are the first ones, of every type, and NaN 
   CHECK_THROWS_AS(max_pool1d_with_indices(zeros({1, 1, 4}, DType::Bool)), DTypeError);
 }
 
-TEST_CASE("pooling: the way back refuses what does not fit") {
+TEST_CASE("pooling: max_unpool refuses shapes and indices that do not fit") {
   const ValuesAndIndices y = max_pool2d_with_indices(randn({2, 3, 6, 8}));
   const Pool2dOptions o;
   CHECK(max_unpool2d(y.values, y.indices).shape() == Shape{2, 3, 6, 8});
   using Two = std::pair<std::int64_t, std::int64_t>;
   CHECK(max_unpool2d(y.values, y.indices, o, Two{7, 9}).shape() == Shape{2, 3, 7, 9});
   CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Two{8, 8}),
-                       doctest::Contains("must lie between 4 and 8"), ValueError);
+                       doctest::Contains("must be between 4 and 8"), ValueError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices[0]), ShapeError);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.padding = {kHuge, kHuge}}), ShapeError);
@@ -65,7 +66,7 @@ TEST_CASE("pooling: the way back refuses what does not fit") {
   CHECK_THROWS_AS(lp_pool1d(zeros({1, 1, 4}, DType::Int64), 2), DTypeError);
 }
 
-TEST_CASE("layers: strides, paddings and dilations that no window has are refused when made") {
+TEST_CASE("layers: invalid strides, paddings and dilations are refused at construction") {
   CHECK_THROWS_WITH_AS(nn::Conv2d(1, 1, 3, {.stride = 0}),
                        "Conv2d: the stride is 0, must be at least 1", ValueError);
   CHECK_THROWS_AS(nn::Conv2d(1, 1, 3, {.dilation = {1, 0}}), ValueError);
@@ -101,7 +102,7 @@ TEST_CASE("embedding: padding begins as zeros, a table may be given, indices out
 
 TEST_CASE("embedding: a padding index is a number, an optional one, or options in braces") {
   const Tensor table = ones({5, 2}), index = Tensor::from<std::int64_t>({3, 1}, {2});
-  const auto learns = [&](const Tensor& rows) {  // does row 3, by its gradient?
+  const auto learns = [&](const Tensor& rows) {  // whether row 3 has a gradient
     return grad(sum(rows), table)[3][0].item() == 1;
   };
   CHECK(learns(embedding(index, table)));
@@ -129,7 +130,7 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   CHECK(values(BagMode::Sum, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 3, 0, 0, 12, 0, 0});
   CHECK(values(BagMode::Mean, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 1.5, 0, 0, 4, 0, 0});
   CHECK(values(BagMode::Max, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 2, 0, 0, 5, 0, 0});
-  // What stands behind the last offset lies in no bag.
+  // Indices after the last offset belong to no bag.
   CHECK(values(BagMode::Sum, {0, 2, 2, 4}, true) == Values{3, 0, 7});
   CHECK(values(BagMode::Mean, {0, 2, 2, 4}, true) == Values{1.5, 0, 3.5});
   CHECK(values(BagMode::Max, {0, 2, 2, 4}, true) == Values{2, 0, 4});
@@ -147,7 +148,7 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   }
 }
 
-TEST_CASE("embedding: offsets that do not grow from 0 to the index's end are refused as offsets") {
+TEST_CASE("embedding: offsets that do not increase from 0 to the end are refused") {
   const Tensor table = ones({5, 2}), index = arange(0, 5);
   const auto refuses = [&](const std::vector<std::int64_t>& offsets, const char* message) {
     for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max})
@@ -167,7 +168,7 @@ TEST_CASE("embedding: offsets that do not grow from 0 to the index's end are ref
   refuses({0, 3, 1}, "embedding_bag (words.offsets must not fall): index -2 is out of range");
 }
 
-TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it is") {
+TEST_CASE("embedding: rows outside all bags do not affect gradients, even NaN") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor table = Tensor::from<float>({1, 2, 3, 4, nan, nan}, {3, 2});
   const auto learned = [&](const EmbeddingBagOptions& o, const Tensor& index) {
@@ -175,7 +176,7 @@ TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it 
     return grad(sum(embedding_bag(index, table, o)), wanted);
   };
   using Values = std::vector<float>;
-  // A row that is NaN behind the last bag, beside a weight that is NaN.
+  // After the last bag: a NaN row with a NaN weight.
   EmbeddingBagOptions o{.mode = BagMode::Sum,
                         .offsets = Tensor::from<std::int64_t>({0, 2}, {2}),
                         .include_last_offset = true,
@@ -183,7 +184,7 @@ TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it 
   std::vector<Tensor> g = learned(o, Tensor::from<std::int64_t>({0, 1, 2, 0}, {4}));
   CHECK(g[0].to_vector<float>() == Values{2, 2, 3, 3, 0, 0});
   CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 0});
-  // The same at the padding index, in bags of one length and with offsets.
+  // The same for the padding index, in bags of equal length and with offsets.
   o = {.padding_index = 2,
        .mode = BagMode::Sum,
        .per_sample_weights = Tensor::from<float>({2, 3, nan, 5}, {2, 2})};
@@ -198,8 +199,7 @@ TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it 
   CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 7});
 }
 
-TEST_CASE(
-    "embedding: the largest of a padded bag is one of its own rows, though that be -infinity") {
+TEST_CASE("embedding: the maximum of a padded bag is one of its own rows, even -infinity") {
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor table = Tensor::from<float>({5, 5, -inf, 1, -inf, 2}, {3, 2});
   const Tensor index = Tensor::from<std::int64_t>({0, 1, 2, 0, 0, 0}, {2, 3});
@@ -209,9 +209,9 @@ TEST_CASE(
   CHECK(learned.to_vector<float>() == std::vector<float>{0, 0, 1, 0, 0, 1});
 }
 
-TEST_CASE("embedding: the largest of 10,000 bags of 100,000 places, with its gradient") {
+TEST_CASE("embedding: maxima of 10,000 bags with 100,000 indices, and their gradients") {
   constexpr std::int64_t kBags = 10000, kEach = 10, kPlaces = kBags * kEach;
-  // Row k holds k % 7: a bag's largest stands several times, and its gradient goes to the first.
+  // Row k is k % 7: a bag's maximum occurs several times, and the first one gets the gradient.
   const Tensor table =
       cast(reshape(remainder(arange(0, kPlaces), 7), {kPlaces, 1}), DType::Float32);
   const Tensor out = embedding_bag(arange(0, kPlaces), table,
@@ -230,7 +230,7 @@ TEST_CASE("embedding: the largest of 10,000 bags of 100,000 places, with its gra
   CHECK(wrong == 0);
 }
 
-TEST_CASE("layers: instance norm and dropout of channels say what they take") {
+TEST_CASE("layers: instance norm and channel dropout state the shapes that they take") {
   const nn::InstanceNorm1d net(3, {.affine = true});
   CHECK(net(randn({3, 5})).shape() == Shape{3, 5});
   CHECK(net(zeros({0, 3, 5})).shape() == Shape{0, 3, 5});
@@ -241,7 +241,7 @@ TEST_CASE("layers: instance norm and dropout of channels say what they take") {
   manual_seed(5);
   const nn::Dropout2d drop(0.5);
   const Tensor y = drop(ones({4, 8, 3, 3})).eval();
-  CHECK(equal(amax(y, {2, 3}), amin(y, {2, 3})));  // whole channels
+  CHECK(equal(amax(y, {2, 3}), amin(y, {2, 3})));  // whole channels are dropped
   CHECK(any(y == 0).item() == 1);
   CHECK(any(y == 2).item() == 1);
   drop.eval();
@@ -258,7 +258,7 @@ TEST_CASE("layers: instance norm and dropout of channels say what they take") {
   CHECK_THROWS_AS(nn::Conv1d(3, 4, 2, {.groups = 2}), ValueError);
 }
 
-TEST_CASE("losses: as objects they take the options of the functions") {
+TEST_CASE("losses: loss objects have the options of the functions") {
   const Tensor logits = randn({4, 3}).eval(),
                target = Tensor::from<std::int64_t>({0, 2, -1, 1}, {4});
   const Tensor weight = Tensor::from<float>({1, 2, 3}, {3});
@@ -277,7 +277,7 @@ TEST_CASE("losses: as objects they take the options of the functions") {
   CHECK(nn::MSELoss{.reduction = Reduction::None}(logits, logits).shape() == Shape{4, 3});
 }
 
-TEST_CASE("attention: keys that options add are seen by every query, with any mask") {
+TEST_CASE("attention: keys added by options are visible to every query, with any mask") {
   const nn::MultiheadAttention net(8, 4,
                                    {.kv_heads = 2, .add_bias_kv = true, .add_zero_attn = true});
   const Tensor x = randn({5, 2, 8}).eval();
@@ -285,7 +285,7 @@ TEST_CASE("attention: keys that options add are seen by every query, with any ma
   CHECK(weights.shape() == Shape{2, 4, 5, 7});
   CHECK(amax(abs(sum(weights, {-1}) - 1)).item() < 1e-5);
   CHECK(amin(slice(weights, 3, 5, 7)).item() > 0);
-  CHECK(weights[0][0][0][1].item() == 0);  // behind the query
+  CHECK(weights[0][0][0][1].item() == 0);  // a key after the query
   CHECK(amax(abs(y - net(x, x, x, nn::AttentionMask{.causal = true}))).item() < 1e-5);
   CHECK(net(x[0], x[0], x[0]).shape() == Shape{2, 8});
 }

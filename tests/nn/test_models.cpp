@@ -1,4 +1,4 @@
-// Networks by name: what the table says of each is what is built.
+// Networks by name: each network agrees with its row of the table.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
 TEST_CASE("models: parameters and multiply-adds of all networks as published") {
   struct Published {
     const char* name;
-    std::int64_t parameters, multiply_adds;  // of one example; 0: nobody has published them
+    std::int64_t parameters, multiply_adds;  // of one sample; 0: not published
     std::int64_t classes = 0;
   };
   const Published published[] = {{"fcn_s", 117'997'696, 117'964'800},
@@ -99,12 +99,20 @@ TEST_CASE("models: parameters and multiply-adds of all networks as published") {
   }
 }
 
-TEST_CASE("models: as many classes as asked for, whatever was published") {
+TEST_CASE("models: names are those of the list") {
+  std::vector<std::string> names;
+  for (const models::Info& info : models::list()) names.push_back(info.name);
+  CHECK(models::names() == names);
+  CHECK(names.size() >= 35);
+  CHECK(names.front() == "lenet5");
+}
+
+TEST_CASE("models: the number of classes can be set") {
   CHECK(models::create("resnet20", {.classes = 7})(zeros({1, 3, 32, 32})).shape() == Shape{1, 7});
   CHECK_THROWS_AS(models::create("resnet20", {.classes = -1}), ValueError);
 }
 
-TEST_CASE("models: sizes in names, and what is none") {
+TEST_CASE("models: sizes in names, and names that are invalid") {
   CHECK(models::info("gpt2:layers=2,heads=4,width=32,context=16").input == Shape{16});
   for (const char* wrong :
        {"gpt2:layer=2", "gpt2:layers=0", "gpt2:layers", "gpt2:layers=2x", "gpt2:heads=5",
@@ -119,7 +127,7 @@ TEST_CASE("models: sizes in names, and what is none") {
   }
 }
 
-TEST_CASE("models: networks of a width are counted without drawing values") {
+TEST_CASE("models: parameters of a network of given width are counted without initial values") {
   manual_seed(3);
   const std::vector<float> first = rand({4}).to_vector<float>();
   manual_seed(3);
@@ -128,7 +136,7 @@ TEST_CASE("models: networks of a width are counted without drawing values") {
   CHECK(models::info("resnet50:width=64").parameters == models::info("resnet50").parameters);
 }
 
-TEST_CASE("models: the head on VGG16 learns, its convolutions do not") {
+TEST_CASE("models: the head on VGG16 is trained, its convolutions are frozen") {
   CHECK(models::info("vgg16_head").parameters == 14'714'688 + 6'425'354);
   const nn::AnyModule net = models::create("vgg16_head:width=2");
   for (const auto& [name, p] : net.named_trainable_parameters())
@@ -136,7 +144,7 @@ TEST_CASE("models: the head on VGG16 learns, its convolutions do not") {
   CHECK(net.trainable_parameters().size() == 4);
 }
 
-TEST_CASE("models: the Keras network learns as many values as Keras's") {
+TEST_CASE("models: the Keras network has as many trainable values as Keras's") {
   for (const auto& [name, count] :
        {std::pair("keras_rnn:units=64", 242'408), std::pair("keras_rnn", 388'584),
         std::pair("keras_rnn:units=256", 779'240)}) {
@@ -146,13 +154,13 @@ TEST_CASE("models: the Keras network learns as many values as Keras's") {
   }
 }
 
-TEST_CASE("models: LeNet-5 of 1998 has the connections and the drawings of its paper") {
+TEST_CASE("models: LeNet-5 of 1998 has the connections and bitmaps of its paper") {
   const nn::AnyModule net = models::create("lenet5_1998");
   std::int64_t of_layer = 0;
   for (const nn::NamedTensor& p : net.named_parameters())
     if (p.name.starts_with("c3.")) of_layer += p.tensor.numel();
   CHECK(of_layer == 1516);
-  // Drawings are far apart, and scores are the distances to them.
+  // The bitmaps differ in many pixels, and scores are the distances to them.
   const Tensor drawings = net.state_dict().at("rbf.weight");
   CHECK(sum(square(drawings)).item() == 840);
   const Tensor apart = sum(square(unsqueeze(drawings, 0) - unsqueeze(drawings, 1)), {2}) +
@@ -163,7 +171,7 @@ TEST_CASE("models: LeNet-5 of 1998 has the connections and the drawings of its p
   CHECK_THROWS_AS(models::create("lenet5_1998", {.classes = 7}), ValueError);
 }
 
-TEST_CASE("models: the Transformer is the paper's, and PyTorch's without its last norms") {
+TEST_CASE("models: the Transformer is the paper's: PyTorch's without the final norms") {
   CHECK(models::info("transformer").parameters == 63'082'496);
   const nn::AnyModule net = models::create("transformer:layers=1,heads=2,width=4", {.classes = 7});
   CHECK(net.parameter_count() ==
@@ -188,7 +196,7 @@ TEST_CASE("models: the Transformer is the paper's, and PyTorch's without its las
   CHECK_THROWS_AS(net(zeros({1, 5}, DType::Int64)), ShapeError);
 }
 
-TEST_CASE("models: BERT has Hugging Face's numbers, and sees no filler") {
+TEST_CASE("models: BERT has Hugging Face's parameter counts, and ignores padding") {
   CHECK(models::info("bert").parameters == 109'514'298);
   CHECK(models::info("bert_classifier").parameters == 109'482'240 + 2 * 769);
   CHECK(models::info("bert_spans").parameters == 108'891'648 + 2 * 769);
@@ -202,7 +210,7 @@ TEST_CASE("models: BERT has Hugging Face's numbers, and sees no filler") {
   const std::vector<float> alone = scores({4, 5, 6}, {1, 3});
   const std::vector<float> filled = scores({4, 5, 6, 0, 0}, {1, 5});
   for (std::size_t k = 0; k < 3; ++k) CHECK(filled[k] == doctest::Approx(alone[k]).epsilon(1e-5));
-  CHECK(scores({4, 5, 6, 0, 0, 0}, {1, 2, 3}) == alone);  // types of the first text
+  CHECK(scores({4, 5, 6, 0, 0, 0}, {1, 2, 3}) == alone);  // token types of the first text
   CHECK(scores({4, 5, 6, 0, 1, 1}, {1, 2, 3}) != alone);
   for (const float score : scores({0, 0, 0}, {1, 3})) CHECK(std::isfinite(score));
   CHECK(models::create("bert_spans" + sizes)(zeros({2, 2, 5}, DType::Int64)).shape() ==
@@ -230,7 +238,7 @@ TEST_CASE("models: GPT-2 has Hugging Face's names") {
         "transformer.h.0.mlp.c_fc.weight [8, 32]\ntransformer.h.0.mlp.c_fc.bias [32]\n"
         "transformer.h.0.mlp.c_proj.weight [32, 8]\ntransformer.h.0.mlp.c_proj.bias [8]\n"
         "transformer.ln_f.weight [8]\ntransformer.ln_f.bias [8]\n");
-  // Files that keep tied weights under the head's name load too.
+  // Files that store the tied weight under the head's name load, too.
   StateDict state = net.state_dict();
   auto entry = state.extract("transformer.wte.weight");
   entry.key() = "lm_head.weight";

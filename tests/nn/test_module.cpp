@@ -27,7 +27,7 @@ struct Looking : nn::Module {
   }
 };
 
-// A network of one's own, as the documents show it.
+// A user's own network, as in the documentation.
 class Residual : public nn::Module {
  public:
   explicit Residual(std::int64_t width)
@@ -72,7 +72,7 @@ TEST_CASE("nn: parameters have PyTorch's names, shapes and order") {
   CHECK_THROWS_AS(net[3], ValueError);
 }
 
-TEST_CASE("nn: what was moved from is still the same module") {
+TEST_CASE("nn: a moved-from module is still the same module") {
   nn::Sequential net(nn::Linear(3, 2));
   nn::ModuleList list({nn::Linear(3, 2)});
   nn::AnyModule any = nn::ReLU();
@@ -96,7 +96,7 @@ TEST_CASE("nn: a module that calls itself is refused") {
   CHECK(nn::Identity()(ones({2})).numel() == 2);
 }
 
-TEST_CASE("nn: null pointers, empty functions and circles are refused where they are taken") {
+TEST_CASE("nn: null pointers, empty functions and cycles are refused") {
   CHECK_THROWS_AS(nn::AnyModule(std::shared_ptr<const nn::Module>()), ValueError);
   CHECK_THROWS_AS(nn::CallObserver(nn::CallObserver::Callback()), ValueError);
   nn::Sequential a, b;
@@ -116,7 +116,7 @@ TEST_CASE("nn: a copy is a handle to the same layer") {
   CHECK_FALSE(layer.is_training());
 }
 
-TEST_CASE("nn: a module of one's own registers parameters, buffers and children") {
+TEST_CASE("nn: a user's module registers parameters, buffers and children") {
   const auto net = nn::Sequential(Residual(4), Residual(4));
   CHECK(names(net.named_parameters()) ==
         std::vector<std::string>{"0.scale", "0.inner.weight", "0.inner.bias", "1.scale",
@@ -133,7 +133,7 @@ TEST_CASE("nn: tied weights count once") {
   CHECK(net.parameter_count() == 20);
 }
 
-TEST_CASE("nn: modes and freezing reach everything below") {
+TEST_CASE("nn: modes and freezing apply to all descendants") {
   const auto net = nn::Sequential(nn::Linear(4, 4), nn::Dropout(0.5), nn::Linear(4, 2));
   net.eval();
   CHECK_FALSE(net[1].is_training());
@@ -151,7 +151,8 @@ TEST_CASE("nn: modes and freezing reach everything below") {
 }
 
 TEST_CASE(
-    "nn: load_state_dict names what is missing, unexpected or misshapen, and writes nothing then") {
+    "nn: load_state_dict names missing, unexpected and misshapen tensors, and then writes "
+    "nothing") {
   const auto net = nn::Sequential(nn::Linear(3, 2));
   const std::vector<float> before = net.parameters()[0].to_vector<float>();
   StateDict good{{"0.weight", full({2, 3}, 1)}, {"0.bias", full({2}, 2, DType::Float64)}};
@@ -171,7 +172,7 @@ TEST_CASE(
   CHECK(net.parameters()[1].to_vector<float>() == std::vector<float>{2, 2});
 }
 
-TEST_CASE("nn: names with dots and double names are refused") {
+TEST_CASE("nn: names with dots and repeated names are refused") {
   struct Bad : nn::Module {
     explicit Bad(const std::string& name) {
       parameter("a", zeros({1})), parameter(name, zeros({1}));
@@ -188,7 +189,7 @@ TEST_CASE("nn: names with dots and double names are refused") {
   CHECK(holds(message_of<ValueError>([] { nn::activation("rely"); }), "did you mean 'relu'"));
 }
 
-TEST_CASE("nn: a network without values is summed up like any other, tokens and all") {
+TEST_CASE("nn: a network without memory has a summary, also for tokens") {
   const ShapesOnly shapes;
   const nn::AnyModule vgg = models::create("vgg16");
   CHECK(vgg.parameters()[0].numel() == 64 * 3 * 9);
@@ -203,18 +204,18 @@ TEST_CASE("nn: a network without values is summed up like any other, tokens and 
 
 TEST_CASE("nn: a summary counts the products of attention and of transposed convolutions") {
   const ShapesOnly shapes;
-  // Of GPT-2's 1,024 tokens: linear layers and scores, then two products of attention a layer.
+  // For GPT-2's 1,024 tokens: linear layers and logits, then two attention products per layer.
   const nn::ModuleSummary gpt2 = models::create("gpt2").summary(zeros({1, 1024}, DType::Int64));
   CHECK(gpt2.multiply_adds ==
         std::int64_t{126496800768} + std::int64_t{12} * 2 * 1024 * 1024 * 768);
   CHECK(nn::ConvTranspose1d(2, 3, 3).summary({1, 2, 6}).multiply_adds == 2 * 6 * 3 * 3);
   CHECK(nn::ConvTranspose2d(2, 3, 3).summary({1, 2, 6, 6}).multiply_adds == 1944);
   CHECK(nn::ConvTranspose3d(2, 3, 3).summary({1, 2, 6, 6, 6}).multiply_adds == 2 * 216 * 3 * 27);
-  // Queries of 5 places look at 7.
+  // 5 queries attend to 7 keys.
   CHECK(Looking().summary({2, 4, 5, 8}).multiply_adds == 2 * 4 * 5 * 7 * (8 + 6));
 }
 
-TEST_CASE("nn: layers of a list are named in a summary as in files") {
+TEST_CASE("nn: layers of a list have the same names in a summary and in files") {
   for (const char* name :
        {"gpt2:layers=2,heads=1,width=8,context=4", "bert:layers=2,heads=1,width=8,context=4"}) {
     const nn::AnyModule made = models::create(name);
@@ -251,7 +252,7 @@ TEST_CASE("nn: layers of a list are named in a summary as in files") {
   CHECK(nested.rows[1].path == "outer.0.1");
 }
 
-TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothing") {
+TEST_CASE("nn: a summary counts parameters and multiply-adds, and has no side effects") {
   const nn::AnyModule net = models::create("lenet5");
   net.train();
   const std::uint64_t counter = Generator::current().counter();
@@ -283,7 +284,7 @@ TEST_CASE("nn: an observer sees every call with its path") {
   CHECK(paths == std::vector<std::string>{"0", "1.0", "1", ""});
 }
 
-TEST_CASE("nn: initial values have the spread that their formulas promise") {
+TEST_CASE("nn: initial values have the standard deviations of their formulas") {
   Generator g(7);
   auto spread = [](const Tensor& t) {
     double sum = 0, squares = 0, largest = 0;
@@ -317,8 +318,8 @@ TEST_CASE("nn: initial values have the spread that their formulas promise") {
         nn::Linear(4, 4, {.generator = &b}).weight().to_vector<float>());
 }
 
-TEST_CASE("models: counts of parameters, sizes in the name, near misses") {
-  constexpr std::int64_t most = 30'000'000;  // larger ones take gigabytes
+TEST_CASE("models: parameter counts, sizes in the name, suggestions for misspelt names") {
+  constexpr std::int64_t most = 30'000'000;  // larger networks take gigabytes
   for (const models::Info& info : models::list()) {
     if (info.parameters > most) continue;
     CAPTURE(info.name);

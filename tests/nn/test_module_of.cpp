@@ -1,5 +1,5 @@
-// Modules of any inputs and outputs: called as what they are, watched, summed up and renewed like
-// any other.
+// Modules with any inputs and outputs: called with their own types, and observed, summarized and
+// updated like any other module.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ struct Memory {
   std::string name;
 };
 
-/// A recurrent step on a plain struct of tensors, which counts its calls.
+/// A recurrent step on a plain struct of tensors. The struct counts the calls.
 struct Cell : nn::ModuleOf<Cell> {
   explicit Cell(std::int64_t width)
       : mix(child("mix", nn::Linear(width, width))), calls(buffer("calls", scalar(0))) {}
@@ -46,7 +46,7 @@ struct Doubling : nn::ModuleOf<Doubling> {
   Tensor forward(const Tensor& x) const { return x * 2; }
 };
 
-/// A user's own type may be called what a type of the library's insides was called.
+/// A user's type may have the name of an internal type of the library.
 struct State {
   Tensor position, velocity;
 };
@@ -57,7 +57,7 @@ struct Pendulum : nn::ModuleOf<Pendulum> {
   }
 };
 
-struct Pack {  // no plain struct: says itself what it holds
+struct Pack {  // not a plain struct: lists its tensors itself
   explicit Pack(Tensor t) : tensor(std::move(t)) {}
   Tensor tensor;
 };
@@ -119,7 +119,7 @@ TEST_CASE("modules of any inputs: an observer sees all tensors of a call") {
   CHECK(s.outputs.size() == 4);
 }
 
-TEST_CASE("modules of any inputs: containers take those of one tensor to one tensor") {
+TEST_CASE("modules of any inputs: containers accept modules of one tensor to one tensor") {
   nn::Sequential net{Doubling(), nn::ReLU()};
   CHECK(net(full({1}, 3)).item() == 6);
   CHECK_THROWS_AS(net.append(Cell(2)), ValueError);
@@ -129,13 +129,13 @@ TEST_CASE("modules of any inputs: containers take those of one tensor to one ten
   CHECK_THROWS_WITH_AS(list[0](ones({2})), doctest::Contains("Cell"), NotSupported);
 }
 
-TEST_CASE("modules of any inputs: a type may say itself which tensors it holds") {
+TEST_CASE("modules of any inputs: a type may list its tensors itself") {
   const Packing packing;
   CHECK(packing(scalar(1)).tensor.item() == 2);
   CHECK(packing.seen.item() == 1);
 }
 
-TEST_CASE("modules: ten thousand children cost ten thousand times one") {
+TEST_CASE("modules: the cost of children is linear in their number") {
   const nn::Linear part(1, 1);
   const auto seconds = [&](int count) {
     const auto start = std::chrono::steady_clock::now();
@@ -145,7 +145,7 @@ TEST_CASE("modules: ten thousand children cost ten thousand times one") {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   (void)seconds(100);
-  CHECK(seconds(10'000) < 2);  // 30 s where each child asks all before it
+  CHECK(seconds(10'000) < 2);  // 30 s if each child compares with all earlier ones
 }
 
 TEST_CASE("modules: a tied weight is one parameter under two names") {
@@ -169,7 +169,7 @@ TEST_CASE("modules: a tied weight is one parameter under two names") {
   for (std::size_t k = 0; k < g.size(); ++k)
     CHECK(after[k] == doctest::Approx(before[k] - g[k]).epsilon(1e-5));
 
-  // PyTorch writes such a tensor under both names; either is enough.
+  // PyTorch saves such a tensor under both names; one of them is enough.
   StateDict both = net.state_dict();
   both["2.weight"] = ones({5, 3});
   both["0.weight"] = zeros({5, 3});

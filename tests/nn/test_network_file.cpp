@@ -1,5 +1,5 @@
-// Networks in files: what layers and structures build, that built-in networks are the same as
-// files, and what is said of a file that is wrong.
+// Network files: what layers and structures build, equality with the built-in networks, and error
+// messages.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ void check_same_state(const nn::AnyModule& a, const nn::AnyModule& b) {
   }
 }
 
-// Two examples; of tokens some are those that fill up.
+// Two samples; for tokens some are padding.
 Tensor examples(const models::Info& info, std::int64_t classes) {
   Shape shape{2};
   for (const std::int64_t size : info.input) shape.push_back(size);
@@ -52,7 +52,7 @@ Tensor examples(const models::Info& info, std::int64_t classes) {
   return info.takes_tokens() ? randint(0, tokens, shape).eval() : randn(shape).eval();
 }
 
-// One step of SGD on drawn examples: the loss.
+// One SGD step on random samples; returns the loss.
 double step(const nn::AnyModule& net, const models::Info& info, std::int64_t classes) {
   manual_seed(5);
   const Tensor x = examples(info, classes);
@@ -63,7 +63,7 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
   return sgd.step(loss);
 }
 
-// Small versions of all kinds, so that the test is quick.
+// Small networks of every kind, so that the test is fast.
 const char* const kSaid[] = {
     "lenet5",
     "lenet5_1998",
@@ -143,7 +143,7 @@ TEST_CASE("network file: every built-in network has a file") {
   }
 }
 
-TEST_CASE("network file: heads and activations of one's own stand in the file") {
+TEST_CASE("network file: a chosen head and activation are written to the file") {
   for (const char* name : {"resnet18:width=4", "resnet20:width=4", "vgg16_bn:width=2",
                            "alexnet:width=2", "inception_resnet_v2:width=3",
                            "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30"}) {
@@ -188,7 +188,119 @@ layers = [ "flatten", { linear = "units + bias" }, { linear = "classes", name = 
   CHECK(net(zeros({5, 1, 8, 8})).shape() == Shape{5, 3});
 }
 
-TEST_CASE("network file: structures compute what they say") {
+TEST_CASE("network file: variables may be lists, and inputs and recipes expressions") {
+  const models::NetworkFile file{"x.toml", R"t(input = ["channels[0]", 8, "2 * half"]
+classes = 3
+layers = [
+  { repeat = "length(channels) - 1", layers = [
+    { conv2d = "channels[i + 1]", kernel = "kernels[ i ]", name = "c{channels[i]}" } ] },
+  "flatten", { linear = "classes" },
+]
+[variables]
+half = 4
+channels = [2, 4, "half + channels_more[1]"]
+channels_more = [7, 2]
+kernels = [3, 1]
+[recipe]
+lr = "1 / (2 * half)"
+batch = "channels[2]"
+)t"};
+  const auto reordered = [&file](const std::string& from, const std::string& to) {
+    models::NetworkFile out = file;
+    out.text.replace(out.text.find(from), from.size(), to);
+    return out;
+  };
+  // A variable sees those before it only.
+  CHECK_THROWS_WITH_AS(models::info(file), doctest::Contains("no variable 'channels_more'"),
+                       FormatError);
+  const models::NetworkFile right =
+      reordered("channels_more[1]\"]\nchannels_more = [7, 2]", "2\"]");
+  const models::Info info = models::info(right);
+  CHECK(info.input == Shape{2, 8, 8});
+  CHECK(info.recipe.lr == 0.125);
+  CHECK(info.recipe.batch == 6);
+  CHECK(names_of(models::create(right)) ==
+        "c2.weight [4, 2, 3, 3]\nc2.bias [4]\nc4.weight [6, 4, 1, 1]\nc4.bias [6]\n"
+        "3.weight [3, 216]\n3.bias [3]\n");
+  const auto says = [&right](const std::string& from, const std::string& to, const char* what) {
+    models::NetworkFile wrong = right;
+    wrong.text.replace(wrong.text.find(from), from.size(), to);
+    CHECK_THROWS_WITH_AS(models::create(wrong), doctest::Contains(what), FormatError);
+  };
+  says("channels[i + 1]", "channels[i + 2]",
+       "'channels' has 3 numbers, and [3] is none of them: the first is [0]");
+  says("channels[i + 1]", "channels[0.5]", "[0.5] is none of them");
+  says("channels[i + 1]", "channels[-1]", "[-1] is none of them");
+  says("channels[i + 1]", "channels[1", "is no number and no expression");
+  says("channels[i + 1]", "channels", "'channels' is a list; write channels[0]");
+  says("channels[i + 1]", "half[0]", "'half' is a number, not a list");
+  says("channels[i + 1]", "chanels[0]", "did you mean 'channels'?");
+  says("length(channels)", "length(half)", "length takes the name of a list, not 'half'");
+  says("length(channels)", "length(channels + 1)", "is no number and no expression");
+  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a truth value");
+  says("batch = \"channels[2]\"", "batch = \"half / 8\"", "recipe: batch is 0.5");
+}
+
+TEST_CASE("network file: the layer \"activation\" applies the file's activation") {
+  const auto with = [](const std::string& line) {
+    return models::NetworkFile{"x.toml", line +
+                                             "input = [4]\nclasses = 4\nlayers = [\n"
+                                             "\"activation\" ]\n"};
+  };
+  const Tensor x = randn({3, 4}).eval();
+  CHECK(same_bits(models::create(with("activation = \"tanh\"\n"))(x), tanh(x)));
+  CHECK(same_bits(models::create(with("activation = \"gelu_tanh\"\n"))(x), gelu(x, true)));
+  CHECK(
+      same_bits(models::create(with("activation = \"quick_gelu\"\n"))(x), x * sigmoid(x * 1.702)));
+  CHECK_THROWS_WITH_AS(models::create(with("activation = \"gelo\"\n")),
+                       doctest::Contains("line 1: 'activation': 'gelo' is no activation; did you"),
+                       FormatError);
+  CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
+                       doctest::Contains("'activation' is a whole number"), FormatError);
+  CHECK_THROWS_WITH_AS(models::create(with("")),
+                       doctest::Contains("line 4, layer 0 (activation): the layer \"activation\""),
+                       FormatError);
+}
+
+TEST_CASE("network file: a printed network is its own file with the values of its name") {
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const std::string resnet = models::toml("resnet34:width=8", {.classes = 7});
+  has(resnet,
+      "# resnet34:width=8 as a file: change it, then tenon train FILE.toml\n#\n"
+      "# Residual networks of basic blocks for ImageNet");
+  has(resnet, "\nname = \"resnet34:width=8\"\nabout = \"residual network of 34 layers");
+  has(resnet, "\nclasses = 7\nvariables = { width = 8, depths = [3, 4, 6, 3] }\nlayers = [\n");
+  has(resnet, "  { linear = \"classes\", name = \"fc\" },\n]\n\n[blocks.basic]\n");
+  has(resnet, "lr = 0.0125                          # the paper's 0.1");
+  for (const char* key : {"takes =", "parameters =", "[variants", "[with_head"})
+    CHECK(resnet.find(key) == std::string::npos);
+  has(models::toml("resnet20", {.head = "9,relu,dropout=0.5"}),
+      "  \"global_avg_pool\",\n  { sequence = [\n    { linear = 9 },\n    \"relu\",\n"
+      "    { dropout = 0.5 },\n    { linear = \"classes\" },\n  ], name = \"linear\" },\n]\n");
+  const std::string head = models::toml("vgg16_head");
+  has(head, "\nfreeze = [\"features\"]\nlayers = [\n");
+  has(head, "    { linear = 256 },\n    \"relu\",\n    { linear = \"classes\" },\n");
+  has(head, "epochs = 10\n");
+  CHECK(head.find("init = [ { parameters") == std::string::npos);
+  has(models::toml("vgg16"), "\ninit = [ { parameters = \"*.bias\", values = 0 } ]\nlayers");
+  has(models::toml("vgg16_bn"),
+      "width = 64\nnorm = 1                             # 1: batch normalization after "
+      "every convolution\nconvolutions = [2, 2, 3, 3, 3]\n");
+  has(models::toml("vgg16"), "norm = 0                             # 1: batch normalization");
+  has(models::toml("mlp:9-4-3", {.activation = "tanh"}),
+      "input = [9]\nclasses = 3\nactivation = \"tanh\"\nvariables = { hidden = [4] }\n");
+  CHECK_THROWS_AS(models::toml("lenet5_1998", {.classes = 7}), ValueError);
+  CHECK_THROWS_AS(models::toml("resnet18", {.head = "relo"}), ValueError);
+  CHECK_THROWS_WITH_AS(models::create("resnet18", {.head = "8,dropout=2"}),
+                       doctest::Contains("'dropout=2' is no layer"), ValueError);
+  CHECK_THROWS_AS(models::create("vgg16_head:width=1", {.head = "8"}), ValueError);
+}
+
+TEST_CASE("network file: structures compute the described result") {
   const nn::AnyModule net = models::create(models::NetworkFile{"x.toml", R"t(input = [6]
 classes = 6
 layers = [
@@ -198,10 +310,10 @@ layers = [
 ])t"});
   const Tensor x = randn({2, 6}).eval(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
   CHECK(allclose(net(x), w * 2 * w));
-  CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // a row, as perceptrons take it
+  CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // flattened, as for perceptrons
 }
 
-TEST_CASE("network file: linear goes over the last axis, of [N, H, W, C] too") {
+TEST_CASE("network file: linear acts on the last axis, also of [N, H, W, C]") {
   const nn::AnyModule net = models::create(
       models::NetworkFile{"x.toml",
                           "input = [8, 8, 3]\nclasses = 2\n"
@@ -274,7 +386,8 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
                                          "name = \"up\" }, \"global_avg_pool\" ]\n"});
   CHECK(names_of(net) == "up.weight [4, 3, 2, 3]\nup.bias [6]\n");
   const std::vector<Tensor> p = net.parameters();
-  const double limit = 1 / std::sqrt(3.0 * 2 * 3);  // of PyTorch's draw: its fan-in is out's
+  const double limit =
+      1 / std::sqrt(3.0 * 2 * 3);  // PyTorch's bound: its fan-in uses the second axis
   for (const Tensor& t : p) CHECK(amax(abs(t)).item() <= limit);
   CHECK(amax(abs(p[0])).item() > 0.8 * limit);
   const Tensor x = randn({2, 4, 5, 6}).eval();
@@ -282,7 +395,7 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
       net(x), mean(conv_transpose2d(x, p[0], p[1], {{2, 1}, {1, 1}, {1, 0}, {1, 1}, 2}), {2, 3})));
 }
 
-TEST_CASE("network file: what is wrong is said with line, layer and shape") {
+TEST_CASE("network file: errors name line, layer and shape") {
   const auto says = [](const models::NetworkFile& file, const std::vector<const char*>& words) {
     CAPTURE(file.text);
     std::string message;
@@ -364,7 +477,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("3"), {"a layer is a whole number"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
-  says(file_of("relu"), {"x.toml, line 4", "text stands in double quotes"});
+  says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
   says(file_of("{ name = \"a\", linear = 3 }"),
        {"a layer begins with what it is: put linear before 'name'"});
   says(file_of("\"flatten\", { linear = 3, init = \"kaiming_norml\" }"),
@@ -386,7 +499,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
 }
 
-TEST_CASE("network file: what arrives must be what a layer takes") {
+TEST_CASE("network file: a layer refuses an input of the wrong shape") {
   const auto says = [](const std::string& head, const std::string& layers,
                        const std::vector<const char*>& words) {
     const models::NetworkFile file{"x.toml", head + "layers = [\n" + layers + "\n]\n"};
@@ -446,7 +559,7 @@ TEST_CASE("network file: what arrives must be what a layer takes") {
        {"layer 1 (embedding)", "'0.weight' is [9, 8]"});
 }
 
-TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its facts") {
+TEST_CASE("network file: a wrong file, and reading a file's facts, draw no initial values") {
   manual_seed(4);
   const Tensor first = rand({3}).eval();
   manual_seed(4);
@@ -457,7 +570,7 @@ TEST_CASE("network file: nothing is drawn from a file that is wrong, nor for its
   CHECK(same_bits(rand({3}), first));
 }
 
-// Scores of a language's file, token by token, are those of all at once.
+// Checks that decoding token by token gives the scores of the whole sequence.
 void check_goes_on(const std::string& text, std::int64_t context, bool by_place) {
   CAPTURE(text);
   manual_seed(6);
@@ -484,7 +597,7 @@ void check_goes_on(const std::string& text, std::int64_t context, bool by_place)
   }
 }
 
-TEST_CASE("network file: a model of language goes on token by token") {
+TEST_CASE("network file: a language model decodes token by token") {
   check_goes_on(models::toml("gpt2:layers=2,heads=2,width=8,context=5", {.classes = 9}), 5, true);
   check_goes_on(models::toml("lstm", {.classes = 9}), 0, true);
   const auto of = [](const std::string& layers) {
@@ -501,11 +614,11 @@ TEST_CASE("network file: a model of language goes on token by token") {
                 0, true);
   check_goes_on(of("\"gelu\""), 0, true);
   check_goes_on(of("{ branches = [ [ \"tanh\" ], [ { positions = 5 } ] ], axis = 2 }"), 5, true);
-  // A layer that is not known to go place by place is given the whole window.
+  // A layer that cannot work position by position gets the whole window.
   check_goes_on(of("{ transpose = [1, 2] }, { transpose = [1, 2] }, { gru = 4 }"), 5, false);
 }
 
-TEST_CASE("network file: a translator writes place by place as its page does") {
+TEST_CASE("network file: a translator decodes position by position like the built-in network") {
   const char* name = "transformer:layers=2,heads=2,width=8,hidden=12";
   manual_seed(1);
   const nn::AnyModule page = models::create(name, {.classes = 9});
@@ -523,7 +636,7 @@ TEST_CASE("network file: a translator writes place by place as its page does") {
   for (Said& s : said) {
     REQUIRE(s.net != nullptr);
     s.encoded = s.net->encode(source);
-    s.state = s.net->initial_state(2, 70);  // more than the file says
+    s.state = s.net->initial_state(2, 70);  // more positions than in the file
   }
   for (std::int64_t place = 0; place < 4; ++place) {
     Tensor scores[2];

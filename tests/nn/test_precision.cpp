@@ -1,5 +1,5 @@
-// Precision by scope and by layer: the layer that was told so computes otherwise, forward and in
-// its gradients, and no other.
+// Precision by scope and by layer: it applies to the products of that layer, forward and backward,
+// and to no others.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -52,7 +52,7 @@ TEST_CASE("precision: a scope overrides the process's, for products and their gr
     CHECK(values(d.product()) == rounded);
   }
   CHECK(values(y) == exact);
-  CHECK(d.gradient(y) == exact_grad);  // built outside of the scope
+  CHECK(d.gradient(y) == exact_grad);  // built outside the scope
   CHECK(values(d.product()) == rounded);
   set_precision(Precision::Fp32);
   const PrecisionScope scope(Precision::Bf16);
@@ -73,7 +73,7 @@ TEST_CASE("precision: convolutions, and products of other dtypes") {
   CHECK(conv2d(half, cast(filter, DType::BFloat16)).dtype() == DType::BFloat16);
 }
 
-TEST_CASE("precision: a layer has its own; the innermost counts") {
+TEST_CASE("precision: a layer may have its own; the innermost one applies") {
   manual_seed(9);
   const nn::AnyModule net =
       nn::Sequential(nn::Linear(20, 30), nn::Sequential(nn::Linear(30, 30), nn::Linear(30, 5)));

@@ -1,4 +1,5 @@
-// Recurrent layers: names, errors, summaries, training, plans that do not grow with the steps.
+// Recurrent layers: names, errors, summaries, training, and plans of constant size for any number
+// of steps.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -31,7 +32,7 @@ TEST_CASE("recurrent: parameters have PyTorch's names, shapes and order") {
   CHECK(nn::GRUCell(8, 6, {.bias = false}).describe() == "GRUCell(8, 6, bias=false)");
 }
 
-TEST_CASE("recurrent: what does not fit is refused by name") {
+TEST_CASE("recurrent: wrong shapes and options are refused by name") {
   const nn::LSTM lstm(8, 6, {.batch_first = true});
   CHECK_THROWS_WITH_AS(lstm(zeros({2, 3, 7})), doctest::Contains("[N, T, 8]"), ShapeError);
   CHECK_THROWS_WITH_AS(lstm(zeros({2, 3, 8}), nn::LstmState{zeros({1, 3, 6}), {}}),
@@ -54,7 +55,7 @@ TEST_CASE("recurrent: a summary counts the products of all steps") {
   CHECK(s.multiply_adds == 10 * 4 * 18 * (8 + 6));
 }
 
-TEST_CASE("recurrent: what lies behind a sequence's end does not matter, NaN included") {
+TEST_CASE("recurrent: values after a sequence's end do not matter, even NaN") {
   manual_seed(2);
   const nn::GRU gru(3, 4, {.num_layers = 2, .bidirectional = true});
   const Tensor x = randn({5, 2, 3}).eval(), lengths = Tensor::from<std::int64_t>({5, 2}, {2});
@@ -65,7 +66,7 @@ TEST_CASE("recurrent: what lies behind a sequence's end does not matter, NaN inc
   CHECK(result.hidden.to_vector<float>() == clean_result.hidden.to_vector<float>());
 }
 
-TEST_CASE("recurrent: an empty sequence leaves the state, one step is a cell's") {
+TEST_CASE("recurrent: an empty sequence keeps the state; one step equals the cell") {
   const nn::LSTM lstm(3, 4);
   const Tensor h = randn({1, 2, 4}).eval(), c = randn({1, 2, 4}).eval();
   const auto none = lstm(zeros({0, 2, 3}), nn::LstmState{h, c});
@@ -73,11 +74,11 @@ TEST_CASE("recurrent: an empty sequence leaves the state, one step is a cell's")
   CHECK(none.state.hidden.to_vector<float>() == h.to_vector<float>());
 }
 
-TEST_CASE("recurrent: a layer of a thousand steps plans as one of ten, and learns") {
+TEST_CASE("recurrent: a thousand steps have the plan of ten, and the layer learns") {
   manual_seed(4);
   const nn::LSTM lstm(2, 8);
   const nn::Linear head(8, 1);
-  // The sign of the first number of a sequence, asked for at its end.
+  // Task: at the end of a sequence, predict the sign of its first number.
   const Tensor x = randn({12, 64, 2}).eval();
   const Tensor y = sign(slice(select(x, 0, 0), 1, 0, 1)).eval();
   nn::ModuleList net;
@@ -99,7 +100,7 @@ TEST_CASE("recurrent: a layer of a thousand steps plans as one of ten, and learn
   CHECK(steps_of(1000) < 50);
 }
 
-TEST_CASE("recurrent: a length beyond the steps is refused, of none the state stays") {
+TEST_CASE("recurrent: a length above the number of steps is refused; length 0 keeps the state") {
   const nn::LSTM lstm(2, 3, {.batch_first = true});
   const Tensor x = randn({2, 4, 2}).eval();
   const auto run = [&](std::int64_t length, DType dtype = DType::Int64) {

@@ -24,14 +24,14 @@ double largest_difference(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("attention: place by place with a cache is the whole sequence with a causal mask") {
+TEST_CASE("attention: decoding with a cache equals the whole sequence with a causal mask") {
   manual_seed(1);
   for (const bool first : {false, true}) {
     const nn::MultiheadAttention net(8, 4, {.batch_first = first, .kv_heads = 2});
     const int along = first ? 1 : 0;
     const Tensor x = randn(first ? Shape{2, 5, 8} : Shape{5, 2, 8}).eval();
     const Tensor whole = net(x, x, x, nn::AttentionMask{.causal = true});
-    nn::KeyValueCache cache = net.empty_cache(2, 7);  // more room than is used
+    nn::KeyValueCache cache = net.empty_cache(2, 7);  // more positions than are used
     CHECK(cache.keys.shape() == Shape{2, 2, 7, 2});
     std::vector<Tensor> rows;
     for (std::int64_t place = 0; place < 5; ++place) {
@@ -45,7 +45,7 @@ TEST_CASE("attention: place by place with a cache is the whole sequence with a c
   }
 }
 
-TEST_CASE("attention: parts of one x come from one product, as they would from three") {
+TEST_CASE("attention: query, key and value of one x use one product and equal three") {
   manual_seed(4);
   for (const std::int64_t kv_heads : {4, 2}) {
     CAPTURE(kv_heads);
@@ -74,7 +74,7 @@ TEST_CASE("attention: parts of one x come from one product, as they would from t
   }
 }
 
-TEST_CASE("transformer: a decoder writes place by place what it gives for the whole") {
+TEST_CASE("transformer: a decoder gives the same output position by position") {
   manual_seed(2);
   const nn::Transformer net(8, 2, 1, 2, {.dim_feedforward = 16, .dropout = 0.3});
   net.eval();
@@ -92,7 +92,7 @@ TEST_CASE("transformer: a decoder writes place by place what it gives for the wh
   CHECK_THROWS_AS(net.decoder()(slice(tgt, 0, 0, 1), caches, scalar(0, DType::Int64)), ValueError);
 }
 
-TEST_CASE("transformer: the default is PyTorch's, parameters counted and named") {
+TEST_CASE("transformer: defaults, parameter names and counts are PyTorch's") {
   const nn::TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 12});
   std::vector<std::string> names;
   for (const nn::NamedTensor& p : layer.named_parameters()) names.push_back(p.name);
@@ -108,7 +108,7 @@ TEST_CASE("transformer: the default is PyTorch's, parameters counted and named")
   CHECK(state.contains("decoder.norm.weight"));
 }
 
-TEST_CASE("transformer: a layer learns, and its dropout draws while training alone") {
+TEST_CASE("transformer: a layer learns, and dropout is active in training only") {
   manual_seed(3);
   const nn::TransformerEncoder net(1, 8, 2, {.dim_feedforward = 16, .dropout = 0.1}, true);
   const Tensor x = randn({4, 16, 8}).eval(), y = flip(x, {0}).eval();
@@ -124,7 +124,7 @@ TEST_CASE("transformer: a layer learns, and its dropout draws while training alo
   CHECK(loss < 0.8 * before);
 }
 
-TEST_CASE("attention: what does not fit is refused by name") {
+TEST_CASE("attention: wrong shapes and options are refused by name") {
   CHECK_THROWS_AS(nn::MultiheadAttention(8, 3), ValueError);
   CHECK_THROWS_AS(nn::MultiheadAttention(8, 4, {.kv_heads = 3}), ValueError);
   const nn::MultiheadAttention net(8, 2);
@@ -133,12 +133,12 @@ TEST_CASE("attention: what does not fit is refused by name") {
                        ShapeError);
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.mask = zeros({3, 4})}), ShapeError);
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = zeros({4, 2})}), ShapeError);
-  const Tensor whole = zeros({2, 4}, DType::Int64);  // as tokenizers give them
+  const Tensor whole = zeros({2, 4}, DType::Int64);  // int64, as from a tokenizer
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = whole}), DTypeError);
   CHECK_THROWS_AS(nn::TransformerEncoderLayer(8, 2, {.activation = "rellu"}), ValueError);
 }
 
-TEST_CASE("attention: a place outside the cache, and what is no cache, are refused by name") {
+TEST_CASE("attention: a position outside the cache, and an invalid cache, are refused by name") {
   const nn::MultiheadAttention net(8, 4, {.batch_first = true, .kv_heads = 2});
   const Tensor x = randn({3, 1, 8}).eval();
   const nn::KeyValueCache cache = net.empty_cache(3, 5);
@@ -148,13 +148,13 @@ TEST_CASE("attention: a place outside the cache, and what is no cache, are refus
     return Tensor::from(std::vector<std::int64_t>{place}, {});
   };
   for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{5}}) {
-    const std::string text = "attention (decoder.self_attn): the place " + std::to_string(place) +
-                             " is outside a cache of 5";
+    const std::string text = "attention (decoder.self_attn): the position " +
+                             std::to_string(place) + " is outside a cache of 5";
     CHECK_THROWS_WITH_AS(at(index(place)), doctest::Contains(text.c_str()), ValueError);
     CHECK_THROWS_AS(at(scalar(place, DType::Int64)), ValueError);
     CHECK_THROWS_AS(at(cast(index(place), DType::Int32).eval()), ValueError);
   }
-  CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the place is float32"), DTypeError);
+  CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the position is float32"), DTypeError);
   CHECK_THROWS_AS(at(zeros({}, DType::Bool)), DTypeError);
   for (const Shape& shape : {Shape{2}, Shape{5}, Shape{3, 5}})
     CHECK_THROWS_WITH_AS(at(zeros(shape, DType::Int64)), doctest::Contains("must be one number"),
@@ -169,7 +169,7 @@ TEST_CASE("attention: a place outside the cache, and what is no cache, are refus
   };
   const auto refuses_shape = [&](const Tensor& keys, const Tensor& values) {
     CHECK_THROWS_WITH_AS(with(keys, values),
-                         doctest::Contains("takes a cache of keys and values [3, 2, places, 2]"),
+                         doctest::Contains("takes a cache of keys and values [3, 2, positions, 2]"),
                          ShapeError);
     CHECK_THROWS_AS(net(x, nn::KeyValueCache{keys, values}).eval(), ShapeError);
   };
@@ -195,13 +195,13 @@ TEST_CASE("attention: a query, key or value that was never assigned is named") {
   CHECK_THROWS_WITH_AS(nn::rotary(none), doctest::Contains("rotary: x has no value"), ValueError);
 }
 
-TEST_CASE("attention: of no keys at all the result is zeros, as PyTorch's is") {
+TEST_CASE("attention: without keys the result is zero, as in PyTorch") {
   const Tensor q = randn({2, 3, 4}).eval(), keys = zeros({2, 0, 4}), values = zeros({2, 0, 5});
   CHECK(equal(scaled_dot_product_attention(q, keys, values), zeros({2, 3, 5})));
   CHECK(equal(grad(sum(scaled_dot_product_attention(q, keys, values)), q), zeros({2, 3, 4})));
 }
 
-TEST_CASE("positions: sinusoids are the paper's, a rotation keeps products of distances") {
+TEST_CASE("positions: sinusoids are the paper's; rotary products depend on distances only") {
   const std::vector<float> p = nn::sinusoid_positions(3, 4).to_vector<float>();
   CHECK(p[0] == 0);
   CHECK(p[1] == 1);

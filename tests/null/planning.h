@@ -41,7 +41,8 @@ inline int stored(const Program& program, std::int64_t elements, DType dtype) {
 
 struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
-  std::uint32_t disabled = 0;
+  PassSet disabled = {};
+  bool checks_passes = true;
   bool convolves_channels_last = false;  // a GPU with cuDNN
   bool has_product_library = false;      // a GPU with cuBLASLt
   std::int64_t memory_limit = 0;
@@ -70,6 +71,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.traits.has_product_library = settings.has_product_library;
   options.engines = engines;
   options.disabled = settings.disabled;
+  options.checks_passes = settings.checks_passes;
   options.memory_limit = settings.memory_limit;
   options.device_memory = settings.device_memory;
   options.tuning = settings.tuning;

@@ -26,7 +26,7 @@ Tensor leaf(const Shape& shape, float value) {
 
 }  // namespace
 
-TEST_CASE("cache: the same graph on other data is found again") {
+TEST_CASE("cache: the same graph with other data reuses its program") {
   const auto compute = [](float value) { return sum(exp(leaf({13, 7}, value)) * 2.0).item(); };
   const double first = compute(0);
   CHECK(planned_by([&] { CHECK(compute(1) > first); }) == 0);
@@ -47,8 +47,7 @@ TEST_CASE("cache: another shape, dtype, attribute or structure is another progra
   CHECK(planned_by([&] { exp(transpose(a)).eval(); }) == 1);
 }
 
-TEST_CASE(
-    "cache: a changed setting that shapes programs plans anew, going back finds the old ones") {
+TEST_CASE("cache: a changed setting needs a new plan; changing back reuses the old one") {
   const Tensor a = leaf({6, 6}, 1);
   matmul(a, a).eval();
   set_precision(Precision::Bf16);
@@ -58,7 +57,7 @@ TEST_CASE(
   CHECK(planned_by([&] { matmul(a, a).eval(); }) == 0);
 }
 
-TEST_CASE("cache: a changed learning rate is no change of the program") {
+TEST_CASE("cache: a changed learning rate does not change the program") {
   const Tensor w = variable(full({4, 3}, 0.5), "w"), x = leaf({2, 4}, 1);
   optim::Adam adam(std::vector<Tensor>{w}, {.lr = 0.1});
   const auto step = [&] { return adam.step(sum(square(matmul(x, w)))); };
@@ -88,7 +87,7 @@ TEST_CASE("cache: a compiled function is traced once for each combination of sha
   CHECK(planned_by([&] { f({leaf({7}, 1)}); }) == 0);
 }
 
-TEST_CASE("cache: random draws differ from call to call without planning anew") {
+TEST_CASE("cache: random draws differ from call to call without a new plan") {
   CompiledFunction f = compile(
       [](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({100}) + in[0]}; });
   const Tensor zero = leaf({}, 0);

@@ -174,7 +174,7 @@ TEST_CASE("called: wrong dtypes, and no tensor") {
                        doctest::Contains("linear (head): tensor 2 of 2 has no value"), ValueError);
 }
 
-TEST_CASE("called: indices outside, when they are read") {
+TEST_CASE("called: indices out of range, when they are read") {
   const Tensor x = ones({3, 4}), out = full({3, 4}, 7, DType::Int64), far = longs({0, 1, 9});
   expect_named({
       {"gather", [&] { return gather(x, 0, out); }},
@@ -368,7 +368,7 @@ TEST_CASE("called: which of several tensors has no value") {
     CHECK_THROWS_WITH_AS(call(), doctest::Contains(message.c_str()), ValueError);
 }
 
-TEST_CASE("called: convolutions over one axis and transposed ones speak of their own settings") {
+TEST_CASE("called: 1-d and transposed convolutions name their own settings") {
   const Tensor signal = ones({1, 4, 8}), filter = ones({4, 4, 3});
   CHECK_THROWS_WITH_AS(conv1d(signal, filter, {}, {.stride = 0}),
                        doctest::Contains("conv1d: stride 0; at least 1"), ValueError);

@@ -21,7 +21,7 @@ std::size_t kernels_of(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("calls: a deep network of equal layers has as many kernels as a shallow one") {
+TEST_CASE("calls: a deep network of equal layers has no more kernels than a shallow one") {
   const auto few = planned(deep_mlp(30), {.kind = Device::Kind::Cpu});
   const auto many = planned(deep_mlp(300), {.kind = Device::Kind::Cpu});
   CHECK(many->steps.size() > 9 * few->steps.size());
@@ -35,7 +35,7 @@ TEST_CASE("calls: a deep network of equal layers has as many kernels as a shallo
   }
 }
 
-TEST_CASE("calls: steps that differ in anything a kernel sees have kernels of their own") {
+TEST_CASE("calls: steps that differ for their kernel have separate kernels") {
   const Tensor x = leaf({7, 5});
   const auto kernels = [&](const std::vector<Tensor>& different) {
     std::vector<Tensor> roots = different;
@@ -44,14 +44,14 @@ TEST_CASE("calls: steps that differ in anything a kernel sees have kernels of th
     return kernels_of(*planned(roots, {.kind = Device::Kind::Cpu}));
   };
   const std::size_t same = kernels({});
-  CHECK(same == 4);  // of an input, of what the plan made; the last one's result is an output
+  CHECK(same == 4);  // inputs and intermediates; the last step's result is an output
   CHECK(kernels({sort(leaf({7, 6})).values}) == same + 1);
   CHECK(kernels({sort(leaf({7, 5}, DType::Int32)).values}) == same + 1);
   CHECK(kernels({sort(x, -1, true).values}) == same + 1);
   CHECK(kernels({x * 2.0, x * 3.0}) > same + 1);
 }
 
-TEST_CASE("calls: on a GPU each step is launched by a kernel of its own") {
+TEST_CASE("calls: on a GPU each step has its own kernel") {
   const auto program = planned(deep_mlp(30));
   CHECK(kernels_of(*program) == program->steps.size());
   for (const KernelCall& call : program->calls) CHECK(call.bound == 0);

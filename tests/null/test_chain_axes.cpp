@@ -61,7 +61,7 @@ TEST_CASE("chain axes: a merged axis is split where slices are cut along a part 
   const Region slice = sliced(part, able(), chain, 2, shapes);
   CHECK(slice.map.space == Shape{20, 2, 5});
   CHECK(slice.map.instrs[0].view.stride[0] == 30);  // in the whole tensor
-  CHECK(slice.map.stores[0].view.stride[0] == 10);  // holds the slice alone
+  CHECK(slice.map.stores[0].view.stride[0] == 10);  // contains the slice only
 }
 
 TEST_CASE("chain axes: axes read in another order, along rows or summed over are refused") {
@@ -73,9 +73,9 @@ TEST_CASE("chain axes: axes read in another order, along rows or summed over are
   };
   const View in = view_of(0, {30, 1}), out = view_of(1, {30, 1});
   CHECK_FALSE(refused(copy({20, 30}, in, out)));
-  CHECK(refused(copy({20, 30}, in, view_of(1, {1, 20}))) == false);  // its own axis, in pieces
-  CHECK(refused(copy({19, 30}, view_of(0, {30, 1}, 30), view_of(1, {30, 1}))));  // a row further
-  CHECK(refused(copy({20, 30}, in, view_of(2, {0, 0}))));  // every slice writes it
+  CHECK(refused(copy({20, 30}, in, view_of(1, {1, 20}))) == false);  // the sliced axis itself
+  CHECK(refused(copy({19, 30}, view_of(0, {30, 1}, 30), view_of(1, {30, 1}))));  // one row further
+  CHECK(refused(copy({20, 30}, in, view_of(2, {0, 0}))));  // every slice writes the same elements
   Region sums = copy({20, 30}, in, out);
   sums.map.reduces.push_back({0, Op::Sum, 0b01, 2});
   CHECK(refused(sums));

@@ -59,7 +59,7 @@ TEST_CASE("choice: the lowest estimate, then order; engines that cannot prepare 
   CHECK(chosen({&map, &native, &slow}) == "native");
   CHECK(chosen({&slow, &native}) == "native");
   CHECK(chosen({&native, &fast}) == "fast");
-  CHECK(chosen({&unknown, &slow}) == "slow");  // no estimate
+  CHECK(chosen({&unknown, &slow}) == "slow");  // an engine without an estimate comes last
   CHECK(chosen({&unknown, &map}) == "unknown");
   std::string passed_over;
   CHECK(chosen({&native, &empty, &map}, &passed_over) == "native");

@@ -9,7 +9,7 @@
 
 using namespace tenon;
 
-TEST_CASE("flat int set: does as a set does") {
+TEST_CASE("flat int set: equals std::set") {
   std::mt19937 random(11);
   FlatIntSet numbers, others;
   std::set<int> plain;

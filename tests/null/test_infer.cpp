@@ -34,7 +34,7 @@ Op op_of(const Tensor& t) { return t.node()->op; }
 
 }  // namespace
 
-TEST_CASE("infer: making tensors") {
+TEST_CASE("infer: creating tensors") {
   check(full({2, 3}, 1.5), {2, 3});
   check(full({}, true, B), {}, B);
   check(zeros({0, 4}, I8), {0, 4}, I8);
@@ -174,10 +174,10 @@ TEST_CASE("infer: views") {
   check(select(x, 1, -1), {2, 4});
   check(flip(x, {0, 2}), {2, 3, 4});
   CHECK(op_of(reshape(ones({4}, I64), {2, 2})) == Op::Constant);
-  CHECK(op_of(reshape(ones({4}), {2, 2})) == Op::Reshape);  // gradients may be asked for
+  CHECK(op_of(reshape(ones({4}), {2, 2})) == Op::Reshape);  // gradients may be requested
 }
 
-TEST_CASE("infer: slices clip as NumPy's") {
+TEST_CASE("infer: slices clip as in NumPy") {
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
   const Tensor x = input({10});

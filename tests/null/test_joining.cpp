@@ -45,7 +45,7 @@ std::vector<Tensor> step_of(const nn::AnyModule& net, optim::Optimizer& optimize
 }
 
 /// Planned for a GPU that need not exist.
-std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::uint32_t disabled,
+std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, PassSet disabled,
                                        const cuda::Target& target = {}) {
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))
@@ -58,10 +58,9 @@ std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::ui
   return plan_program(roots, leaves, options);
 }
 
-constexpr std::uint32_t kNoJoin = 1u << kJoin, kNoPhases = 1u << kPhases;
+constexpr PassSet kNoJoin{kJoin}, kNoPhases{kPhases};
 
-std::shared_ptr<const Program> planned(const std::string& model, double clip,
-                                       std::uint32_t disabled = 0,
+std::shared_ptr<const Program> planned(const std::string& model, double clip, PassSet disabled = {},
                                        const cuda::Target& target = {}) {
   const nn::AnyModule net = models::create(model);
   optim::Adam adam(net);
@@ -215,7 +214,7 @@ TEST_CASE("joining: the factor of clipping is made by every block of the updates
 }
 
 TEST_CASE("joining: why there are no phases") {
-  const auto waits = planned("mlp:784-300-10", 1, 1u << kReductions);
+  const auto waits = planned("mlp:784-300-10", 1, PassSet{kReductions});
   CHECK(contains(update_of(*waits).why, "in one launch blocks would have to wait"));
   const auto beside = planned("lenet5", 1);
   CHECK(contains(update_of(*beside).why,
@@ -224,7 +223,7 @@ TEST_CASE("joining: why there are no phases") {
       "mlp:784-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-64-10";
   cuda::Target old;
   old.launch_bytes = 4096;
-  CHECK(contains(print_fusion(*planned(deep, 1, 0, old)),
+  CHECK(contains(print_fusion(*planned(deep, 1, {}, old)),
                  "together they take more arguments than a launch"));
   CHECK(contains(update_of(*planned(deep, 1)).title, "in 2 phases"));
   // Without clipping, updates are epilogues: at most one launch can be saved.
@@ -242,7 +241,7 @@ TEST_CASE("joining: maps that products wait for are not delayed") {
     const nn::AnyModule net = models::create("lenet5");
     optim::Sgd sgd(net, {.lr = 0.1, .momentum = 0.9});
     const Tensor loss = loss_of(net, batch);
-    const auto program = planned(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)), 0);
+    const auto program = planned(sgd.updates(grad(loss, sgd.parameters()), isfinite(loss)), {});
     INFO(print_steps(*program));
     // The guard of the updates comes before the first of them.
     for (const Step& step : program->steps) {
@@ -262,7 +261,7 @@ TEST_CASE("joining: vectors that are read much later share a launch") {
   const Tensor loss = cross_entropy(net(x), y);
   std::vector<Tensor> roots = sgd.updates(grad(loss, sgd.parameters()));
   roots.insert(roots.begin(), loss);
-  const auto program = planned(roots, 0);
+  const auto program = planned(roots, {});
   INFO(print_steps(*program));
   CHECK(longest_path(*program) <= longest_path(*planned(roots, kNoJoin)));
   // Deviations of channels, kept for the gradients, need no launch beside each normalisation's.

@@ -62,7 +62,7 @@ std::ptrdiff_t count_turns(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("layout: convolutions by one pixel are products of pixels by channels on a GPU") {
+TEST_CASE("layout: 1 x 1 convolutions are matrix products of pixels and channels on a GPU") {
   const std::vector<Tensor> roots = pointwise_block();
   const auto gpu = test::planned(roots), cpu = test::planned(roots, {Device::Kind::Cpu});
   CAPTURE(print_steps(*gpu));
@@ -84,7 +84,7 @@ TEST_CASE("layout: images are transposed where they enter and leave, and nowhere
   CHECK(count_turns(*gpu) == 2);
 }
 
-TEST_CASE("layout: other convolutions keep their images, and full precision its order") {
+TEST_CASE("layout: other convolutions, and full precision, keep NCHW") {
   const Tensor x = test::leaf({2, 16, 6, 6}, DType::BFloat16);
   for (const Shape& w : {Shape{16, 16, 3, 3}, Shape{12, 16, 1, 1}, Shape{8, 16, 1, 1}}) {
     const auto gpu = test::planned({conv2d(x, test::leaf(w, DType::BFloat16))});
@@ -113,7 +113,7 @@ std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int6
   return grad(sum(x * x), leaves);
 }
 
-const test::Settings kWithCudnn{Device::Kind::Cuda, 0, true};
+const test::Settings kWithCudnn{.kind = Device::Kind::Cuda, .convolves_channels_last = true};
 
 std::int64_t largest_bytes(const Program& program, DType dtype) {
   std::int64_t most = 0;
@@ -124,8 +124,7 @@ std::int64_t largest_bytes(const Program& program, DType dtype) {
 
 }  // namespace
 
-TEST_CASE(
-    "layout: images about convolutions by larger filters lie channels last in 16 bits, tf32") {
+TEST_CASE("layout: activations of convolutions with larger filters are NHWC in 16 bits and tf32") {
   for (const Precision precision : {Precision::Bf16, Precision::Tf32}) {
     const bool rounds = precision == Precision::Bf16;
     const auto gpu = test::planned(residual_blocks(3, 64, 4, precision), kWithCudnn);
@@ -146,14 +145,13 @@ TEST_CASE(
           CHECK(gpu->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
     }
     CHECK(last == 12);
-    if (rounds) CHECK(wide == 1);  // the gradient that is asked for
+    if (rounds) CHECK(wide == 1);  // the requested gradient
     // Transposed at the input (the first activation) and at the output (its gradient); filters too.
     CHECK(count_turns(*gpu) <= 3);
   }
 }
 
-TEST_CASE(
-    "layout: without such a library, with few convolutions or channels, images keep their order") {
+TEST_CASE("layout: without cuDNN, or with few convolutions or channels, activations stay NCHW") {
   struct Network {
     int blocks;
     std::int64_t channels;
@@ -169,8 +167,7 @@ TEST_CASE(
   for (const Step& step : full->steps) CHECK_FALSE(step.region.contraction.channels_last);
 }
 
-TEST_CASE(
-    "layout: max pooling between such convolutions iterates over images as they lie, in 16 bits") {
+TEST_CASE("layout: max pooling between such convolutions works in NHWC and 16 bits") {
   std::vector<Tensor> leaves{test::leaf({2, 64, 16, 16})};
   const PrecisionScope bf16(Precision::Bf16);
   Tensor x = leaves[0];
@@ -210,7 +207,7 @@ TEST_CASE(
   CHECK(numbers.empty());
 }
 
-TEST_CASE("layout: a pooling that nobody asks for numbers its maxima for a gradient alone") {
+TEST_CASE("layout: an intermediate pooling stores indices of maxima only for a gradient") {
   const Tensor x = test::leaf({2, 64, 16, 16}), g = test::leaf({2, 64, 8, 8});
   const PrecisionScope bf16(Precision::Bf16);
   Tensor y = x;
@@ -269,7 +266,7 @@ TEST_CASE("layout: local response normalisation in NHWC is one kernel, forward a
 
 // The phases of a stride become channels: 11 x 11 filters in steps of 4 become 3 x 3 filters over
 // 48 channels.
-TEST_CASE("layout: an image of three channels is written once, in whole rows of channels") {
+TEST_CASE("layout: an image of three channels is written once, in padded NHWC") {
   struct First {
     std::int64_t channels, side, stride, phases, taps;
   };
@@ -305,7 +302,7 @@ TEST_CASE("layout: an image of three channels is written once, in whole rows of 
 }
 
 // The network for CIFAR-10 of cuda-convnet. 3 x 3 filters over as few channels stay in NCHW.
-TEST_CASE("layout: filters that hold many numbers make up for few channels") {
+TEST_CASE("layout: large filters compensate for few channels") {
   for (const std::int64_t side : {5, 3}) {
     const PrecisionScope bf16(Precision::Bf16);
     std::vector<Tensor> weights;
@@ -322,8 +319,7 @@ TEST_CASE("layout: filters that hold many numbers make up for few channels") {
   }
 }
 
-TEST_CASE(
-    "layout: gradients of filters are rounded to bfloat16 before they are used, to float16 not") {
+TEST_CASE("layout: weight gradients are rounded to bfloat16 before use, but not to float16") {
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     const PrecisionScope scope(precision);
     std::vector<Tensor> weights;
@@ -368,7 +364,7 @@ TEST_CASE("layout: a normalisation's gradient is two kernels over 16-bit activat
   CHECK(largest_bytes(*gpu, DType::BFloat16) == 2 * kImage);
 }
 
-TEST_CASE("layout: planning images channels last takes a time in proportion to the graph") {
+TEST_CASE("layout: planning of NHWC takes linear time") {
   const std::vector<Tensor> one = residual_blocks(6, 64), four = residual_blocks(24, 64);
   test::InTurn times;
   for (int k = 0; k < test::kMostAttempts; ++k) {
@@ -376,7 +372,7 @@ TEST_CASE("layout: planning images channels last takes a time in proportion to t
                   [&] { test::planned(four, kWithCudnn); });
     if (k > 1 && times.ratio() < 10) break;
   }
-  CHECK(times.ratio() < 10);  // 16 where all pairs are asked
+  CHECK(times.ratio() < 10);  // 16 if all pairs are compared
 }
 
 TEST_CASE("layout: the gradient of a strided 1 x 1 convolution is spread in NHWC") {
@@ -398,7 +394,7 @@ TEST_CASE("layout: the gradient of a strided 1 x 1 convolution is spread in NHWC
     const auto p = test::planned(grad(sum(y * y) + sum(z * z), all),
                                  {.kind = Device::Kind::Cuda, .convolves_channels_last = true});
     CAPTURE(print_steps(*p));
-    CHECK(count_turns(*p) == 2);  // of the image that enters, and of what the stride meets
+    CHECK(count_turns(*p) == 2);  // of the input image, and of the pixels that the stride selects
     CHECK(std::none_of(p->steps.begin(), p->steps.end(), [](const Step& step) {
       const Contraction& c = step.region.contraction;
       return step.region.kind == RegionKind::Contraction && c.op == Op::Conv2dInputGrad &&
@@ -407,7 +403,7 @@ TEST_CASE("layout: the gradient of a strided 1 x 1 convolution is spread in NHWC
   }
 }
 
-TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are spread") {
+TEST_CASE("layout: a requested gradient is not rounded where pixels are spread") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor x = test::leaf({4, 64, 16, 16});
   std::vector<Tensor> weights;
@@ -443,7 +439,7 @@ TEST_CASE("layout: all passes use the layout decided on the user's graph") {
                     [](const Step& step) { return step.region.contraction.channels_last; }));
 }
 
-TEST_CASE("layout: on a GPU attention of more heads than a grid has blocks is written out") {
+TEST_CASE("layout: on a GPU attention with more heads than grid blocks is decomposed") {
   const auto launches = [](std::int64_t batch) {
     const Tensor q = test::leaf({batch, 8, 2, 8});
     const auto gpu = test::planned({scaled_dot_product_attention(q, q, q)}, {Device::Kind::Cuda});

@@ -52,8 +52,7 @@ Tensor network(int convolutions, bool knows_moments, std::vector<Tensor>* filter
   return y;
 }
 
-std::shared_ptr<const Program> on_host(const std::vector<Tensor>& roots,
-                                       std::uint32_t disabled = 0) {
+std::shared_ptr<const Program> on_host(const std::vector<Tensor>& roots, PassSet disabled = {}) {
   return planned(roots, {.kind = Device::Kind::Cpu, .disabled = disabled});
 }
 
@@ -66,7 +65,7 @@ TEST_CASE("activation precision: moments are summed while a convolution's result
   CHECK(sums_in_products(*p) == 6);
   CHECK(images(*p).all > 0);
   CHECK(images(*p).wide == 0);
-  CHECK(sums_in_products(*on_host({sum(network(3, false))}, 1u << kReductions)) == 0);
+  CHECK(sums_in_products(*on_host({sum(network(3, false))}, PassSet{kReductions})) == 0);
 }
 
 TEST_CASE("activation precision: with gradients, whose sums are made so too") {
@@ -95,7 +94,7 @@ TEST_CASE("activation precision: not of float32, nor of few convolutions or with
   CHECK(sums_in_products(*on_host({sum(network(3, false))})) == 0);
   const PrecisionScope scope(Precision::Bf16);
   CHECK(sums_in_products(*on_host({sum(network(2, false))})) == 0);
-  CHECK(sums_in_products(*on_host({sum(network(3, false))}, 1u << kAutocast)) == 0);
+  CHECK(sums_in_products(*on_host({sum(network(3, false))}, PassSet{kAutocast})) == 0);
 }
 
 TEST_CASE("activation precision: on a GPU data movement of activations moves 16 bits") {

@@ -92,7 +92,7 @@ bool have_nvrtc() {
 
 }  // namespace
 
-TEST_CASE("map text: another batch size is the same text") {
+TEST_CASE("map source: another batch size has the same source") {
   CHECK(scaled(32, 100) == scaled(64, 100));
   CHECK(scaled(32, 100) == scaled(4096, 120));  // a pattern, not a size
   CHECK(scaled(32, 100) != scaled(32, 99));
@@ -102,7 +102,7 @@ TEST_CASE("map text: another batch size is the same text") {
   CHECK(column_sums(64, 84) == column_sums(100000, 84));
 }
 
-TEST_CASE("map text: contiguous memory takes wide accesses and no division") {
+TEST_CASE("map source: contiguous memory has wide accesses and no division") {
   RegionCheck t = with_space({16, 16, 49});
   const int x = t.load(t.leaf(F, {16, 16, 49})), y = t.load(t.leaf(F, {16, 16, 49}));
   t.store(t.compute(Op::Add, F, x, y));
@@ -113,20 +113,20 @@ TEST_CASE("map text: contiguous memory takes wide accesses and no division") {
   CHECK(contains(scaled(32, 100), "quotient"));
 }
 
-TEST_CASE("map text: few elements with rows and columns are one launch") {
+TEST_CASE("map source: few elements with rows and columns are one launch") {
   const std::string small = softmax_with_bias_gradient(64, 10);
   CHECK(small.find("__global__") == small.rfind("__global__"));
   const std::string large = softmax_with_bias_gradient(1024, 1000);
   CHECK(large.find("__global__") != large.rfind("__global__"));
 }
 
-TEST_CASE("map text: no launch without elements") {
+TEST_CASE("map source: no launch without elements") {
   CHECK(scaled(0, 100).empty());
-  CHECK_FALSE(column_sums(0, 100).empty());  // sums over nothing are zeros
+  CHECK_FALSE(column_sums(0, 100).empty());  // empty sums are zero
   CHECK(column_sums(100, 0).empty());
 }
 
-TEST_CASE("map text: NVRTC takes every op in every dtype") {
+TEST_CASE("map source: NVRTC accepts every op in every dtype") {
   if (!have_nvrtc()) return;
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -148,7 +148,7 @@ TEST_CASE("map text: NVRTC takes every op in every dtype") {
   }
 }
 
-TEST_CASE("map text: a warp's 16-byte stores are neighbours, whatever else a kernel touches") {
+TEST_CASE("map source: a warp's 16-byte stores are contiguous, whatever else a kernel accesses") {
   constexpr DType H = DType::BFloat16, B = DType::Bool;
   struct Case {
     DType from, to, also;
@@ -168,7 +168,7 @@ TEST_CASE("map text: a warp's 16-byte stores are neighbours, whatever else a ker
   }
 }
 
-TEST_CASE("map text: NVRTC takes kernels over more than 2^31 elements, random numbers, iota") {
+TEST_CASE("map source: NVRTC accepts kernels over more than 2^31 elements, random numbers, iota") {
   if (!have_nvrtc()) return;
   for (const bool rows : {false, true}) {
     RegionCheck t = with_space({64, 80}, rows);
@@ -192,7 +192,7 @@ TEST_CASE("map text: NVRTC takes kernels over more than 2^31 elements, random nu
   }
 }
 
-TEST_CASE("map text: NVRTC takes regions that share a launch") {
+TEST_CASE("map source: NVRTC accepts regions that share a launch") {
   RegionCheck t = with_space({84});
   std::vector<Region> regions;
   for (const std::int64_t n : {84, 120, 10}) {
@@ -213,7 +213,7 @@ TEST_CASE("map text: NVRTC takes regions that share a launch") {
   if (have_nvrtc()) check_compiles(text);
 }
 
-TEST_CASE("map text: NVRTC takes regions in phases of a launch") {
+TEST_CASE("map source: NVRTC accepts regions in phases of a launch") {
   RegionCheck t = with_space({84});
   std::vector<Region> regions;
   const ValueId p = t.leaf(F, {5000}), g = t.leaf(F, {5000});

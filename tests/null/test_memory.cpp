@@ -68,7 +68,7 @@ TEST_CASE("memory: with concurrent steps 64 MiB are freed before bytes are reuse
       if (late->bytes < kMatrix || readers[static_cast<std::size_t>(early - &p->values[0])] < 2)
         continue;
       ++pairs;
-      std::int64_t rested = 0;  // held back; more would be too much with what this step frees
+      std::int64_t rested = 0;  // bytes held back before this step
       for (int s = early->last_step; s <= late->first_step; ++s)
         rested += freed[static_cast<std::size_t>(s)];
       CHECK(rested > std::int64_t{64} << 20);
@@ -83,7 +83,7 @@ TEST_CASE("memory: steps that wait for all previous users reuse bytes at once") 
   CHECK(p->arena_bytes <= 2 * kMatrix + static_cast<std::int64_t>(workspace));
 }
 
-TEST_CASE("memory: held back bytes hardly raise the peak of a large program") {
+TEST_CASE("memory: delayed reuse hardly raises the peak of a large program") {
   // The results of a hundred products of 4 MiB are kept for the backward products that read them,
   // two each.
   const Tensor w = leaf({kSize, kSize});

@@ -35,9 +35,9 @@ TEST_CASE("errors: the layer is named") {
   REFUSES(add(input({2, 3}), input({4})), ShapeError, "add (block.conv1): shapes [2, 3] and [4]");
 }
 
-TEST_CASE("errors: making tensors") {
+TEST_CASE("errors: creating tensors") {
   REFUSES(full({2}, 300, U8), ValueError, "the number 300 does not fit uint8");
-  REFUSES(full({2}, 1.5, I64), ValueError, "int64 cannot hold 1.5");
+  REFUSES(full({2}, 1.5, I64), ValueError, "int64 cannot represent 1.5");
   REFUSES(arange(0, 5, 0), ValueError, "arange: the step is 0");
   REFUSES(arange(0, 5, 0.5), DTypeError, "fractional");
   REFUSES(rand({2}, I64), DTypeError, "use randint");
@@ -48,7 +48,7 @@ TEST_CASE("errors: making tensors") {
   REFUSES(dropout(input({2}, I64), 0.1), DTypeError, "takes a floating tensor, not int64");
 }
 
-TEST_CASE("errors: element by element") {
+TEST_CASE("errors: element-wise") {
   REFUSES(neg(input({2}, B)), DTypeError, "neg: does not take bool");
   REFUSES(sub(input({2}, B), input({2}, B)), DTypeError, "use logical_xor");
   REFUSES(floor(input({2}, B)), DTypeError, "floor");
@@ -83,9 +83,8 @@ TEST_CASE("errors: reductions and axes") {
 TEST_CASE("errors: shapes") {
   REFUSES(reshape(input({2, 3}), {4, -1}), ShapeError, "[2, 3] has 6 elements");
   REFUSES(reshape(input({2, 3}), {std::int64_t{1} << 62, 4, -1}), ShapeError, "2^59 elements");
-  REFUSES(repeat(input({3, 3}), {std::int64_t{1} << 62, 1}), ShapeError, "than can be counted");
-  REFUSES(repeat_interleave(input({3}), std::int64_t{1} << 62, 0), ShapeError,
-          "than can be counted");
+  REFUSES(repeat(input({3, 3}), {std::int64_t{1} << 62, 1}), ShapeError, "exceed int64");
+  REFUSES(repeat_interleave(input({3}), std::int64_t{1} << 62, 0), ShapeError, "exceed int64");
   const std::int64_t huge = std::int64_t{1} << 61;
   REFUSES(split(input({4}), Ints{huge, huge, huge, huge}, 0), ShapeError, "2^59");
   REFUSES(reshape(input({2, 3}), {-3, -1}), ShapeError, "negative size -3");
@@ -108,7 +107,7 @@ TEST_CASE("errors: shapes") {
 TEST_CASE("errors: movement") {
   REFUSES(concat({}), ValueError, "concat: no tensors given");
   REFUSES(concat({input({2, 3}), input({2, 4})}, 0), ShapeError,
-          "concat: shapes [2, 3] and [2, 4] differ beside axis 0");
+          "concat: shapes [2, 3] and [2, 4] differ on an axis other than 0");
   REFUSES(concat({input({2}), input({2, 4})}, 0), ShapeError, "concat");
   REFUSES(stack({input({2}), input({3})}), ShapeError, "stack: shapes [2] and [3]");
   REFUSES(pad(input({2}), {1}), ShapeError, "pad: 1 numbers");
@@ -123,7 +122,8 @@ TEST_CASE("errors: movement") {
           "updates of float64");
   REFUSES(scatter(input({2}), 0, input({2}, I64), input({2}, F64)), DTypeError,
           "updates of float64");
-  REFUSES(scatter(input({2}), 0, input({3}, I64), input({2})), ShapeError, "outside updates");
+  REFUSES(scatter(input({2}), 0, input({3}, I64), input({2})), ShapeError,
+          "is larger than updates");
   REFUSES(index_select(input({2}), 0, input({1, 2}, I64)), ShapeError, "the index is a vector");
   REFUSES(one_hot(input({2}), 3), DTypeError, "one_hot: the index is float32");
 }
@@ -179,7 +179,7 @@ TEST_CASE("errors: losses") {
   REFUSES(huber_loss(input({4}), input({4}), Reduction::Mean, 0), ValueError, "delta is 0");
 }
 
-TEST_CASE("errors: floating class numbers are told as such") {
+TEST_CASE("errors: floating class indices are reported as such") {
   const Tensor logits = input({3, 4}), numbers = input({3});
   REFUSES(cross_entropy(logits, numbers), DTypeError,
           "class indices are int64 or int32, not float32: cast them");
@@ -195,7 +195,7 @@ TEST_CASE("errors: effects and gradients") {
   REFUSES(grad(x * 2, x, input({2})), ShapeError, "the seed is float32[2]");
 }
 
-TEST_CASE("errors: sizes that would wrap around, null pointers") {
+TEST_CASE("errors: sizes that overflow, null pointers") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 61, kMost = INT64_MAX;
   REFUSES(zeros({kHuge}, F64), ShapeError, "more than 2^59 elements");
   const Tensor x = input({1, 1, 4, 4}), w = input({1, 1, 3, 3});

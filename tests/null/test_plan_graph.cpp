@@ -68,7 +68,7 @@ void check_order(PlanGraph& graph, const Plain& plain) {
 
 }  // namespace
 
-TEST_CASE("plan graph: merges nodes without a third between them, and keeps an order") {
+TEST_CASE("plan graph: merges nodes that have no node between them, and keeps an order") {
   constexpr int kNodes = 40;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
@@ -106,7 +106,7 @@ TEST_CASE("plan graph: merges nodes without a third between them, and keeps an o
   }
 }
 
-TEST_CASE("plan graph: moves to one place over and over keep the order") {
+TEST_CASE("plan graph: repeated moves to one position keep the order") {
   constexpr int kNodes = 400;
   PlanGraph graph(kNodes);
   graph.add_edge(0, 1);
@@ -115,7 +115,7 @@ TEST_CASE("plan graph: moves to one place over and over keep the order") {
   for (int n = 2; n < kNodes; ++n) CHECK(graph.place(n) < graph.place(n - 1));
 }
 
-TEST_CASE("plan graph: circles are refused, and searches end") {
+TEST_CASE("plan graph: cycles are refused, and searches end") {
   PlanGraph circle(2);
   circle.add_edge(0, 1);
   circle.add_edge(1, 0);
@@ -127,7 +127,7 @@ TEST_CASE("plan graph: circles are refused, and searches end") {
   row.add_edge(0, kNodes - 1);
   row.sort();
   CHECK_THROWS_AS(row.add_edge(kNodes - 1, 0), InternalError);
-  CHECK(row.reaches(0, kNodes / 2));  // may, as far as a search goes
+  CHECK(row.reaches(0, kNodes / 2));  // "maybe": the search is limited
   CHECK_FALSE(row.reaches(0, kNodes / 2, false));
   CHECK_FALSE(row.merge(0, kNodes - 1));
   CHECK(row.merge(0, 1));

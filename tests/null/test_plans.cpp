@@ -57,7 +57,7 @@ std::vector<Tensor> digits(std::int64_t n) {
 
 }  // namespace
 
-TEST_CASE("plans: the zeros that a gradient of rows begins from are one number") {
+TEST_CASE("plans: the initial zeros of a gather's gradient are one constant") {
   const Tensor table = leaf({4000, 8});
   const Tensor rows = Tensor::from(std::vector<std::int64_t>{3, 999, 3}, {3});
   const Plan plan = plan_of({grad(sum(square(index_select(table, 0, rows))), table)});
@@ -94,7 +94,7 @@ TEST_CASE("plans: views cost nothing where a stride can express them") {
   CHECK(plan_of({matmul(transpose(x), x)}).step_count() == 1);
 }
 
-TEST_CASE("plans: rows are picked by a vector of indices, which is not written out") {
+TEST_CASE("plans: rows are selected by an index vector, which is not expanded") {
   const Tensor index = Tensor::from<std::int64_t>({3, 0, 7}, {3});
   const Plan p = plan_of({index_select(leaf({8, 5, 6}), 0, index)});
   CHECK(p.step_count() == 1);
@@ -110,7 +110,7 @@ TEST_CASE("plans: a value requested twice is computed once, numbers are folded, 
   CHECK_FALSE(contains(plan_of({exp(permute(permute(x, {1, 0}), {1, 0}))}).graph(), "permute"));
 }
 
-TEST_CASE("plans: memory of values that are gone serves later ones") {
+TEST_CASE("plans: memory of dead values is reused") {
   Tensor y = leaf({256, 256});
   const Tensor w = leaf({256, 256});
   const Plan one = plan_of({matmul(y, w)});
@@ -123,8 +123,7 @@ TEST_CASE("plans: memory of values that are gone serves later ones") {
   CHECK(plan_of({y}).arena_bytes() >= ten.arena_bytes() + 7 * matrix);
 }
 
-TEST_CASE(
-    "plans: what does not fit the memory limit is refused before it runs, with both figures") {
+TEST_CASE("plans: a plan above the memory limit is refused before it runs, with both sizes") {
   const Tensor x = leaf({512, 512});
   const Tensor big = matmul(exp(x), matmul(x, x));
   set_memory_limit(1 << 20);

@@ -102,7 +102,7 @@ TEST_CASE("reduced results: clipping by the norm reads no large gradient of a we
     const auto p = planned(roots);
     INFO(print_fusion(*p));
     CHECK(reduced(*p) == c.products);
-    CHECK(p->steps.size() <= planned(roots, {.disabled = 1u << kReductions})->steps.size());
+    CHECK(p->steps.size() <= planned(roots, {.disabled = {kReductions}})->steps.size());
     for (const Step& step : p->steps)
       if (step.region.kind == RegionKind::Contraction && !step.region.map.reduces.empty())
         CHECK(contains(step.region.title, "matmul+square+sum"));
@@ -146,7 +146,7 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   CHECK(contains(text, "recomputes short vectors from a product's sums"));
   // Activations are stored in the precision of the multiplication.
   CHECK_FALSE(contains(print_arena(*p), "float32[128, 16, 32, 32]"));
-  CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
+  CHECK(p->steps.size() < planned(roots, {.disabled = {kReductions}})->steps.size());
 }
 
 TEST_CASE("reduced channels: values read once for each row are recomputed once for each row") {
@@ -167,7 +167,7 @@ TEST_CASE("reduced channels: values read once for each row are recomputed once f
 TEST_CASE("reduced results: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = linear(x, w);
-  check_apart(*planned({sum(square(y)), y}, {.disabled = 1u << kReductions}), "");
+  check_apart(*planned({sum(square(y)), y}, {.disabled = {kReductions}}), "");
   check_apart(*planned({sum(square(y)), y}, {.kind = Device::Kind::Cpu}),
               "its engine contraction only writes its result");
   check_apart(*planned({sum(square(y), {0}), y}), "");  // some axes only

@@ -31,7 +31,8 @@ std::vector<Tensor> gradients(const Tensor& loss, const std::vector<Tensor>& of)
 
 }  // namespace
 
-TEST_CASE("remake: an activation's slope is made from its argument, not kept in parts") {
+TEST_CASE(
+    "recompute: an activation's derivative is computed from its argument, not stored in parts") {
   const Tensor x = leaf({64, 96}), w = leaf({96, 512}), v = leaf({512, 96});
   const auto roots = [&] {
     return gradients(sum(square(matmul(gelu(matmul(x, w), true), v))), {w, v});
@@ -42,7 +43,7 @@ TEST_CASE("remake: an activation's slope is made from its argument, not kept in 
   CHECK(values_of(*planned(roots(), {Device::Kind::Cpu}), 64 * 512) > 3);
 }
 
-TEST_CASE("remake: layer norm's result is recomputed from its input and per-row numbers") {
+TEST_CASE("recompute: layer norm's result is recomputed from its input and per-row numbers") {
   const Tensor x = leaf({48, 160}), w = leaf({160, 160}), g = leaf({160}), b = leaf({160});
   const Tensor stream = matmul(x, w);
   const Tensor y = layer_norm(stream, {160}, g, b);
@@ -53,7 +54,7 @@ TEST_CASE("remake: layer norm's result is recomputed from its input and per-row 
   CHECK(values_of(*host, 48 * 160) <= 5);  // a lone reader may read two values for one
 }
 
-TEST_CASE("remake: a row of products for one matrix is one product, and so is its gradient") {
+TEST_CASE("recompute: products with one matrix are one product, and so is their gradient") {
   const Tensor x = leaf({6, 32, 64}), w = leaf({64, 80});
   const auto gpu = planned(gradients(sum(square(matmul(x, w))), {w}));
   for (const Step& step : gpu->steps)
@@ -62,7 +63,7 @@ TEST_CASE("remake: a row of products for one matrix is one product, and so is it
   CHECK(values_of(*gpu, 6 * 64 * 80) == 0);
 }
 
-TEST_CASE("remake: the host makes differences from a mean again") {
+TEST_CASE("recompute: the host recomputes differences from a mean") {
   const Tensor x = leaf({64, 96}), w = leaf({96, 48});
   const auto kept = [&](const Tensor& y) {
     const Tensor centred = y - mean(y, {0}, true);
@@ -72,7 +73,7 @@ TEST_CASE("remake: the host makes differences from a mean again") {
   CHECK(kept(matmul(x, w)) == 1);
 }
 
-TEST_CASE("remake: a GPU recomputes a mask from operands that a kernel reads anyway") {
+TEST_CASE("recompute: a GPU recomputes a mask from operands that a kernel reads anyway") {
   const Tensor x = leaf({640, 96}), w = leaf({96, 512}), v = leaf({512, 96}), g = leaf({512}),
                b = leaf({512});
   const Tensor wide = matmul(x, w), y = relu(wide * g + b);
@@ -127,14 +128,14 @@ int masks(const Blocks& net, bool channels_last = false) {
 
 }  // namespace
 
-TEST_CASE("remake: a GPU makes masks of images that filters' gradients read") {
+TEST_CASE("recompute: a GPU computes masks from activations that weight gradients read") {
   const PrecisionScope scope(Precision::Bf16);
   for (const bool channels_last : {false, true})
     for (const std::int64_t window : {1, 3})
       CHECK(masks(residual_blocks(window, Learns::All), channels_last) == 0);
 }
 
-TEST_CASE("remake: a mask is stored where the image would be kept for it alone") {
+TEST_CASE("recompute: a mask is stored if the activation would be kept only for it") {
   const PrecisionScope scope(Precision::Bf16);
   CHECK(masks(residual_blocks(3, Learns::First)) == 3);
 }

@@ -30,7 +30,7 @@ TEST_CASE("shapes only: a variable has no memory, and its value is not computed"
   CHECK(variable(drawn).node()->value->bytes() == 64 * 32 * sizeof(float));
 }
 
-TEST_CASE("shapes only: the plan is that of variables that hold something") {
+TEST_CASE("shapes only: the plan equals that of variables with memory") {
   const auto plan = [](bool shapes_only) {
     std::optional<ShapesOnly> shapes;
     if (shapes_only) shapes.emplace();

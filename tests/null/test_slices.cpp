@@ -81,7 +81,7 @@ TEST_CASE("slices: only overlapping parts are added") {
   CHECK(g.to_vector<float>() == std::vector<float>{1, 3, 6, 9, 12, 15, 18, 21, 24, 27, 19, 10});
 }
 
-TEST_CASE("slices: the gradient of gates is made in no more steps than the gates") {
+TEST_CASE("slices: the gradient of gates takes no more steps than the gates") {
   const Tensor x = test::leaf({32, 128}), w = test::leaf({384, 128});
   const std::vector<Tensor> gates = chunk(linear(x, w), 3, 1);
   const Tensor y = sigmoid(gates[0]) * tanh(gates[1]) + sigmoid(gates[2]);
@@ -99,7 +99,7 @@ TEST_CASE("slices: builders refuse invalid sizes") {
   CHECK_THROWS_AS(narrow(x, 1, 4, 3), ValueError);
   CHECK_THROWS_AS(split(x, {2, 3}, 1), ShapeError);
   CHECK_THROWS_AS(chunk(x, 0), ValueError);
-  CHECK(chunk(x, 4, 1).size() == 3);  // parts of two, as PyTorch cuts
+  CHECK(chunk(x, 4, 1).size() == 3);  // parts of two, as in PyTorch
   CHECK(unbind(x, -1).size() == 6);
   CHECK_THROWS_AS(topk(x, 7), ValueError);
 }

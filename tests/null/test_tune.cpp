@@ -208,7 +208,7 @@ TEST_CASE("tune: a key contains everything that decides the speed and nothing el
   CHECK(epilogue(1, Op::Add) != epilogue(1, Op::Mul));
 }
 
-TEST_CASE("tune: in a key only the sizes at its end tell an incomplete batch from a whole one") {
+TEST_CASE("tune: keys of incomplete and full batches differ only in the sizes at the end") {
   const auto pattern = [](const std::string& key) { return key.substr(0, key.find(" with ")); };
   // A product whose epilogue adds a row, over its elements.
   const auto key = [](std::int64_t m, std::int64_t n) {
@@ -251,7 +251,7 @@ TEST_CASE("tune: in a key only the sizes at its end tell an incomplete batch fro
   CHECK(gradient(64).find("-> [6, 3, 3, 3]") != std::string::npos);
 }
 
-TEST_CASE("tune: of rows that differ in one size the nearest larger one is found") {
+TEST_CASE("tune: among rows that differ in one size, the nearest larger one is used") {
   TuneTable table;
   const auto put = [&](const std::string& key) { table.put(key, choice(key, "")); };
   for (const char* key :
@@ -277,7 +277,7 @@ TEST_CASE("tune: of rows that differ in one size the nearest larger one is found
   CHECK(TuneTable().find_larger("p with m 1 k 5") == nullptr);
 }
 
-TEST_CASE("tune: a table's text is read back as it was") {
+TEST_CASE("tune: a table's text is read back unchanged") {
   TuneTable table;
   table.put("one", choice("native", "64x64x32-256/4", 12.345));
   TuneChoice full = choice("cublaslt", "", 0.001);
@@ -315,7 +315,7 @@ TEST_CASE("tune: an engine that earlier builds called by another name is read by
   CHECK(TuneTable::parse(read.text()) == read);
 }
 
-TEST_CASE("tune: damaged lines are left out, foreign text is refused") {
+TEST_CASE("tune: damaged lines are skipped, unknown text is refused") {
   TuneTable table;
   table.put("one", choice("native", "a"));
   table.put("two", choice("native", "b"));
@@ -336,7 +336,7 @@ TEST_CASE("tune: damaged lines are left out, foreign text is refused") {
   CHECK(TuneTable::parse("tenon-tune 1\n\n\n" + text.substr(text.find('\n'))).size() == 2);
 }
 
-TEST_CASE("tune: candidates are timed in turns, the fastest wins, slow ones are dropped") {
+TEST_CASE("tune: candidates are timed round-robin, the fastest wins, slow ones are dropped") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -395,7 +395,7 @@ TEST_CASE("tune: candidates are timed in turns, the fastest wins, slow ones are 
   CHECK(won->microseconds == 4);
 }
 
-TEST_CASE("tune: an engine whose first two ways are far behind is asked for no other") {
+TEST_CASE("tune: an engine whose first two configurations are slow is not timed further") {
   World w;
   w.other.ways = {"c", "d", "e"};
   w.other.number = "";  // no library
@@ -420,7 +420,7 @@ TEST_CASE("tune: an engine whose first two ways are far behind is asked for no o
   CHECK(won->configuration == "e");
 }
 
-TEST_CASE("tune: when time has run out, the competition ends with the timings so far") {
+TEST_CASE("tune: at the time limit the competition ends with the timings so far") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -452,7 +452,7 @@ TEST_CASE("tune: off, read, write") {
   CHECK(elsewhere.find(key_of(product(3, 4, 5)))->engine == "other");
 }
 
-TEST_CASE("tune: a row that does not fit any more is passed over") {
+TEST_CASE("tune: an outdated row is ignored") {
   World w;
   w.bench.times["other c"] = {5};
   w.plan(Tune::Write);
@@ -463,7 +463,7 @@ TEST_CASE("tune: a row that does not fit any more is passed over") {
   CHECK(w.plan(Tune::Read) == "good, model");
   w.other.claiming = true;
   const std::string key = key_of(product(3, 4, 5));
-  w.store.put(key, choice("other", "absent"));  // of another version of the library
+  w.store.put(key, choice("other", "absent"));  // for another version of the library
   CHECK(w.plan(Tune::Read) == "good, model");
   w.store.put(key, choice("nobody", ""));
   CHECK(w.plan(Tune::Read) == "good, model");
@@ -477,7 +477,7 @@ TEST_CASE("tune: a row that does not fit any more is passed over") {
   CHECK(w.plan(Tune::Write).starts_with("late, tuned now: 1.0"));
 }
 
-TEST_CASE("tune: regions alike are measured once, others and wrong ones not at all") {
+TEST_CASE("tune: equal regions are measured once, unclaimed and wrong ones not at all") {
   World w;
   Program p = product(3, 4, 5);
   Program q = product(3, 4, 5);
@@ -494,7 +494,7 @@ TEST_CASE("tune: regions alike are measured once, others and wrong ones not at a
   CHECK(w.plan(Tune::Write, product(0, 9, 9)) == "good, ");
 }
 
-TEST_CASE("tune: progress is told, and ends") {
+TEST_CASE("tune: progress is reported, and ends") {
   World w;
   std::vector<std::string> told;
   on_tune([&](const TuneProgress& p) {
@@ -531,7 +531,7 @@ TEST_CASE("tune: choices recorded by the run take precedence over newer ones on 
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
 }
 
-TEST_CASE("tune: an incomplete batch takes the choice of its run's whole batch") {
+TEST_CASE("tune: an incomplete batch uses the choice of the full batch") {
   World w;
   w.good.number = w.other.number = "";
   w.store.put(key_of(product(64, 4, 5)), [] {
@@ -575,7 +575,7 @@ TEST_CASE("tune: an incomplete batch takes the choice of its run's whole batch")
   CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other, as for the whole batch"));
 }
 
-TEST_CASE("tune: no library is started for a program that gains little by it") {
+TEST_CASE("tune: a library is not started for a small gain") {
   World w;
   w.good.number = "";
   const auto put = [&](std::int64_t m, double us, double next_us, const std::string& next) {
@@ -615,7 +615,7 @@ TEST_CASE("tune: no library is started for a program that gains little by it") {
   CHECK(w.plan(Tune::Read) == "other c, as before in this run: 1.0 us");
 }
 
-TEST_CASE("tune: the tables that travel in the library are whole") {
+TEST_CASE("tune: the built-in tables are valid") {
   for (const std::string_view text : cuda::measured_choices()) {
     int damaged = 0;
     CHECK(TuneTable::parse(text, &damaged).size() > 0);
@@ -623,7 +623,7 @@ TEST_CASE("tune: the tables that travel in the library are whole") {
   }
 }
 
-TEST_CASE("tune: files that are damaged, foreign or not writable do no harm") {
+TEST_CASE("tune: damaged, unknown or unwritable files do no harm") {
   World w;
   const std::string key = key_of(product(3, 4, 5)), file = w.store.file();
   w.store.put(key, choice("other", "c"));
@@ -647,11 +647,11 @@ TEST_CASE("tune: files that are damaged, foreign or not writable do no harm") {
   TuneStore store{w.folder.path()};
   CHECK(store.find(key) == std::nullopt);
   store.put(key, choice("good", "a"));
-  CHECK(store.find(key) == choice("good", "a"));  // for this process
-  CHECK(w.folder.count() == 1);                   // nothing left behind
+  CHECK(store.find(key) == choice("good", "a"));  // kept for this process
+  CHECK(w.folder.count() == 1);                   // no temporary file remains
 }
 
-TEST_CASE("tune: writers side by side leave a whole table") {
+TEST_CASE("tune: simultaneous writers leave a valid table") {
   const TestFolder folder;
   constexpr int kWriters = 4, kRows = 20;
   std::vector<std::thread> writers;
@@ -669,7 +669,7 @@ TEST_CASE("tune: writers side by side leave a whole table") {
   CHECK(folder.count() == 1);
 }
 
-TEST_CASE("tune: the native engine's configurations have names that last") {
+TEST_CASE("tune: the names of the native engine's configurations do not change") {
   const cuda::Target target;
   const Engine& engine = cuda::native_contraction_engine(target);
   const Program p = product(64, 300, 784);
@@ -689,7 +689,7 @@ TEST_CASE("tune: the native engine's configurations have names that last") {
   CHECK_THROWS_AS(engine.prepare_as("1x2x3-4/5", region, p.values, 1), NotSupported);
 }
 
-TEST_CASE("tune: where the GPU has no room for large workspaces, the others are measured") {
+TEST_CASE("tune: without memory for large workspaces the other candidates are measured") {
   World w;
   w.good.ways = {"large", "b"};
   w.bench.times["good large"] = {1};

@@ -84,7 +84,7 @@ TEST_CASE("verify: a prologue that replaced another no longer reads the other's 
       "is read by no step");
 }
 
-TEST_CASE("verify: slices along an axis that is none of a part's") {
+TEST_CASE("verify: slices along an axis that a part does not have") {
   const Tensor x = leaf({67, 3, 80, 81});
   const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};
   const Tensor rows = softmax(max_pool2d(x, window) * 2.0f, 3);
@@ -118,7 +118,7 @@ TEST_CASE("verify: slices along an axis that is none of a part's") {
                 "its engine does not run it");
 }
 
-TEST_CASE("verify: bands that are not handed on") {
+TEST_CASE("verify: bands that no later part reads") {
   const Tensor x = leaf({2, 3, 300, 301}), filter = leaf({8, 3, 3, 3});
   const auto banded = planned({max_pool2d(relu(conv2d(x, filter)), {.kernel = {3, 3}}) * 2.0f},
                               {.kind = Device::Kind::Cpu});
@@ -156,7 +156,7 @@ TEST_CASE("verify: bands that are not handed on") {
       "does not hand rows on");
 }
 
-TEST_CASE("verify: regions that are not whole") {
+TEST_CASE("verify: incomplete regions") {
   check_seen([](Program& p) { product(p).reads.pop_back(); }, "lists other values");
   check_seen([](Program& p) { product(p).writes.push_back(0); }, "lists other values");
   check_seen([](Program& p) { ++product(p).contraction.a.offset; }, "reaches elements");
@@ -283,7 +283,7 @@ TEST_CASE("verify: a variable is written where it is read") {
   }
 }
 
-TEST_CASE("verify: values that are written too late, twice or on one another") {
+TEST_CASE("verify: values that are written too late, twice or over one another") {
   check_seen([](Program& p) { std::swap(p.steps[0], p.steps[1]); }, "before it is written");
   check_seen(
       [](Program& p) {
@@ -304,4 +304,50 @@ TEST_CASE("verify: values that are written too late, twice or on one another") {
           if (v.kind == Value::Kind::Arena) v.offset = 64;
       },
       "overlap in the arena");
+}
+
+namespace {
+
+/// An addition whose shape is not that of its operands.
+Tensor wrong_sum() {
+  const Tensor x = leaf({2, 3});
+  const Tensor operands[2] = {x, x};
+  return make_node(Op::Add, DType::Float32, Shape{9}, {}, operands);
+}
+
+}  // namespace
+
+TEST_CASE("verify: a graph pass that changes a requested tensor is named") {
+  const Roots given({leaf({2, 3})}), other({leaf({3, 2})}), none(std::vector<Tensor>{});
+  const PlanOptions options;
+  CHECK_NOTHROW(verify_after(kShare, given, given, options));
+  CHECK_THROWS_WITH_AS(
+      verify_after(kShare, given, other, options),
+      "after the pass share: a requested tensor was float32[2, 3] and is float32[3, 2]",
+      InternalError);
+  CHECK_THROWS_WITH_AS(verify_after(kShare, given, none, options),
+                       "after the pass share: 1 tensors were requested, and there are 0",
+                       InternalError);
+}
+
+TEST_CASE("verify: a graph pass that makes a wrong node is named") {
+  const Roots given({leaf({9})}), made({wrong_sum()});
+  CHECK_THROWS_WITH_AS(verify_after(kDropNoops, given, made, PlanOptions()),
+                       doctest::Contains("after the pass drop_noops: add"), InternalError);
+}
+
+TEST_CASE("verify: a pass over regions that loses a step is named") {
+  Program p = sound();
+  CHECK_NOTHROW(verify_after(kJoin, p));
+  p.steps.pop_back();
+  CHECK_THROWS_WITH_AS(verify_after(kJoin, p), doctest::Contains("after the pass join: value"),
+                       InternalError);
+}
+
+TEST_CASE("verify: the planner checks after each pass if it is asked to") {
+  // A wrong node that no pass rewrites, beside views of which a pass removes one.
+  const std::vector<Tensor> roots{wrong_sum(), relu(reshape(reshape(leaf({2, 3}), {3, 2}), {6}))};
+  const PassSet unchecked{kVerifyGraph};
+  CHECK_THROWS_WITH_AS(planned(roots, {.disabled = unchecked, .checks_passes = true}),
+                       doctest::Contains("after the pass drop_noops: add"), InternalError);
 }

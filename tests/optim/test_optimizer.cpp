@@ -1,5 +1,5 @@
-// What optimizers share: groups, guarded updates, saved state, refusals; schedules by name. The
-// rules themselves are compared with PyTorch in tests/e2e.
+// Common behaviour of optimizers: groups, guarded updates, saved state, errors; schedules by name.
+// The update rules are compared with PyTorch in tests/e2e.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ float first(const Tensor& t) { return t.to_vector<float>()[0]; }
 
 }  // namespace
 
-TEST_CASE("optim: a plain loop goes downhill") {
+TEST_CASE("optim: a plain loop reduces the loss") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
     const Tensor p = parameter({3, -2});
@@ -40,7 +40,7 @@ TEST_CASE("optim: a plain loop goes downhill") {
   }
 }
 
-TEST_CASE("optim: groups have rates and decay of their own, and keep their proportion") {
+TEST_CASE("optim: groups have their own learning rate and decay, and keep their ratio") {
   const Tensor a = parameter({1}), b = parameter({1}), g = ones({1});
   optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"a", a}}, {}, {}}, {{{"b", b}}, 0.5, 0.1}},
                  {.lr = 0.1});
@@ -54,7 +54,7 @@ TEST_CASE("optim: groups have rates and decay of their own, and keep their propo
   CHECK(first(a) == doctest::Approx(0.7));
 }
 
-TEST_CASE("optim: groups with steps of their own begin as an optimizer of their own does") {
+TEST_CASE("optim: a group with its own steps starts like a new optimizer") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
     const auto gradient = [](int k) { return (ones({1}) * (0.5 / (k + 1))).eval(); };
@@ -75,7 +75,7 @@ TEST_CASE("optim: groups with steps of their own begin as an optimizer of their 
       eval(first_one->updates({gradient(k)}));
       eval(alone->updates({gradient(k)}));
     }
-    both->load_state_dict(first_one->state_dict());  // which has nothing of "late"
+    both->load_state_dict(first_one->state_dict());  // that state has no entries of "late"
     CHECK(both->steps() == 3);
     for (int k = 3; k < 7; ++k) {
       eval(both->updates({gradient(k), gradient(k)}));
@@ -85,7 +85,7 @@ TEST_CASE("optim: groups with steps of their own begin as an optimizer of their 
       CHECK(first(late) == first(late_alone));
     }
     CHECK(both->state_dict().at("late.step").item() == 4);
-    // A guard holds both counts, and a state that has some of a group must have all of it.
+    // A guard blocks both counts. A state with a part of a group must have the whole group.
     eval(both->updates({gradient(0), gradient(0)}, scalar(false, DType::Bool)));
     CHECK(both->state_dict().at("late.step").item() == 4);
     StateDict state = both->state_dict();
@@ -116,8 +116,7 @@ TEST_CASE("optim: a guarded update changes nothing where the guard is false") {
   }
 }
 
-TEST_CASE(
-    "optim: a class that is out of range leaves the weights, and what is kept, as they were") {
+TEST_CASE("optim: a class out of range changes neither weights nor optimizer state") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
     const nn::Linear first(3, 5), second(5, 4);
@@ -149,7 +148,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("optim: state goes through a dict and comes back; foreign state is refused by name") {
+TEST_CASE("optim: state is saved and loaded; the state of another optimizer is refused by name") {
   const Tensor p = parameter({1, 2}), q = parameter({1, 2});
   optim::Adam one(std::vector<Tensor>{p}), two(std::vector<Tensor>{q});
   for (int k = 0; k < 3; ++k) one.step(sum(square(p)));
@@ -176,7 +175,7 @@ TEST_CASE("optim: state goes through a dict and comes back; foreign state is ref
   CHECK_THROWS_AS(two.load_state_dict(misshapen), ShapeError);
 }
 
-TEST_CASE("optim: a state that no steps make is refused, and nothing of it is loaded") {
+TEST_CASE("optim: an impossible state is refused, and nothing of it is loaded") {
   const Tensor p = parameter({1, 2});
   optim::Adam adam(std::vector<Tensor>{p}, {.amsgrad = true});
   adam.step(sum(square(p)));
@@ -210,10 +209,10 @@ TEST_CASE("optim: a state that no steps make is refused, and nothing of it is lo
     CHECK(refusal("step", number(wrong)).find("must be a number of steps") != std::string::npos);
   CHECK(refusal("lr", number(NAN)).find("'lr" + of + "is nan") != std::string::npos);
   CHECK(adam.state_dict().at("param.0.exp_avg").to_vector<float>() == kept);
-  CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());       // a mean may be negative
-  CHECK(refusal("param.0.exp_avg_sq", pair(0, INFINITY)).empty());  // of gradients of 1e20
+  CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());  // the first moment may be negative
+  CHECK(refusal("param.0.exp_avg_sq", pair(0, INFINITY)).empty());  // squares of gradients of 1e20
 
-  // Steps that a group counts by itself are checked by their own name.
+  // A group's own step count is checked under its own name.
   optim::ParameterGroup late{{{"late", parameter({1})}}};
   late.own_steps = true;
   optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"p", p}}}, late});
@@ -224,12 +223,12 @@ TEST_CASE("optim: a state that no steps make is refused, and nothing of it is lo
                        ValueError);
 }
 
-TEST_CASE("optim: a learning rate beyond what the updates take is refused by its range") {
+TEST_CASE("optim: a learning rate out of range is refused with the range") {
   CHECK_THROWS_WITH_AS(optim::Sgd(std::vector<Tensor>{parameter({1})}, {.lr = 1e37}),
                        "optimizer: lr is 1e+37, must be from 0 to 1e+30", ValueError);
 }
 
-TEST_CASE("optim: what cannot be trained is refused") {
+TEST_CASE("optim: tensors that cannot be trained are refused") {
   const Tensor p = parameter({1});
   CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{}), ValueError);
   CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{zeros({2})}), ValueError);
@@ -248,16 +247,17 @@ TEST_CASE("optim: what cannot be trained is refused") {
   CHECK_THROWS_AS(optim::clip_grad_value({p}, -1), ValueError);
 }
 
-TEST_CASE("optim: a step refuses a loss that none of its parameters takes part in") {
+TEST_CASE("optim: a step refuses a loss that depends on none of its parameters") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
   optim::Sgd sgd(net, {.lr = 0.5});
   const Tensor x = randn({4, 3}).eval(), before = (net(x) * 1.0).eval();
   const auto refuses = [&](const Tensor& loss) {
     CHECK_THROWS_WITH_AS(
         sgd.step(loss),
-        doctest::Contains("step: the loss does not depend on any of the 2 parameters"), ValueError);
+        doctest::Contains("step: the loss does not depend on any of the 2 trainable parameters"),
+        ValueError);
   };
-  // What a compiled function gives has no graph behind it.
+  // The result of a compiled function has no graph.
   const CompiledFunction f =
       compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
   refuses(sum(square(f({x})[0])));
@@ -268,7 +268,8 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   CHECK_THROWS_WITH_AS(sgd.step(Tensor()), doctest::Contains("step: the loss"), ValueError);
   CHECK(equal(net(x), before));
   CHECK(sgd.steps() == 0);
-  // One is enough, also where its gradient is zero; so is a loss whose value is known already.
+  // One parameter is enough, even with a zero gradient. A loss that is already evaluated is fine,
+  // too.
   sgd.step(sum(floor(net(x))));
   const Tensor loss = sum(square(net(x)));
   (void)loss.item();
@@ -277,7 +278,7 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   CHECK_FALSE(equal(net(x), before));
 }
 
-TEST_CASE("optim: what is frozen after the optimizer was made stays, and learns once it is not") {
+TEST_CASE("optim: a parameter frozen later keeps its value, and learns again after unfreezing") {
   const nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
   optim::Adam adam(net, {.lr = 0.1});
   const Tensor x = randn({4, 3}).eval();
@@ -296,11 +297,10 @@ TEST_CASE("optim: what is frozen after the optimizer was made stays, and learns 
   CHECK(moves("0.weight", plain));
   CHECK_FALSE(moves("0.bias", by_hand));
   net.freeze();
-  CHECK_THROWS_WITH_AS(plain(), doctest::Contains("all of the 4 parameters are frozen"),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(plain(), doctest::Contains("all 4 parameters are frozen"), ValueError);
 }
 
-TEST_CASE("optim: a step evaluates what it is given beside the loss, from before the update") {
+TEST_CASE("optim: a step also evaluates given tensors, with values from before the update") {
   const nn::LSTM lstm(3, 4);
   optim::Sgd sgd(lstm.parameters(), {.lr = 0.1});
   nn::LstmState state{zeros({1, 2, 4}), zeros({1, 2, 4})};
@@ -314,7 +314,7 @@ TEST_CASE("optim: a step evaluates what it is given beside the loss, from before
   }
 }
 
-TEST_CASE("optim: what was never assigned is refused by its name") {
+TEST_CASE("optim: an unassigned tensor is refused by name") {
   const Tensor p = parameter({1}), none;
   const auto names = [](const char* what, const auto& f) {
     CHECK_THROWS_WITH_AS(f(), doctest::Contains(what), ValueError);
@@ -336,14 +336,14 @@ TEST_CASE("optim: what was never assigned is refused by its name") {
   });
 }
 
-TEST_CASE("optim: the norm of float64 gradients has the digits of float64") {
+TEST_CASE("optim: the norm of float64 gradients is computed in float64") {
   const Tensor g = Tensor::from(std::vector<double>{1.0, 1e-5}, {2});
   const optim::ClippedGrads clipped = optim::clip_grad_norm({g}, 1e9);
   CHECK(clipped.norm.dtype() == DType::Float64);
   CHECK(clipped.norm.item() == std::sqrt(1.0 + 1e-10));
 }
 
-TEST_CASE("optim: a changed rate plans nothing anew") {
+TEST_CASE("optim: a changed learning rate needs no new plan") {
   const Tensor p = parameter({1, 2});
   optim::Adam adam(std::vector<Tensor>{p});
   adam.step(sum(square(p)));
@@ -373,13 +373,13 @@ TEST_CASE("optim: schedules by name, with warm-up") {
   CHECK_THROWS_WITH_AS(optim::create_schedule("cosin", {}),
                        doctest::Contains("did you mean 'cosine'"), ValueError);
   CHECK_THROWS_AS(optim::create_schedule("cosine", {.warmup = -1}), ValueError);
-  // A run shorter than its warm-up still learns.
+  // A run shorter than its warm-up must still learn.
   const auto brief =
       optim::create_schedule("cosine", {.total_steps = 4, .steps_per_epoch = 100, .warmup = 1});
   CHECK(brief->factor(2) == 1.0);
 }
 
-TEST_CASE("optim: inverse_sqrt behind a warm-up is the Transformer's schedule") {
+TEST_CASE("optim: inverse_sqrt after a warm-up is the Transformer's schedule") {
   const auto schedule = optim::create_schedule(
       "inverse_sqrt", {.total_steps = 1000, .steps_per_epoch = 100, .warmup = 0.39});
   for (std::int64_t step = 0; step < 1000; step += 7) {
@@ -390,11 +390,11 @@ TEST_CASE("optim: inverse_sqrt behind a warm-up is the Transformer's schedule") 
   CHECK_THROWS_AS(optim::inverse_sqrt(0), ValueError);
 }
 
-TEST_CASE("optim: levenberg's rates follow the curvature that was measured") {
+TEST_CASE("optim: levenberg's learning rates follow the measured curvature") {
   const Tensor p = variable(Tensor::from(std::vector<double>{1, -2, 3}, {3}));
   optim::Levenberg optimizer(std::vector<Tensor>{p}, {.lr = 0.1, .mu = 0.5});
   const std::vector<double> examples[] = {{1, 10, 0}, {3, -2, 0}};
-  for (const double keep : {0.0, 1.0, 0.0, 1.0}) {  // measured anew the second time
+  for (const double keep : {0.0, 1.0, 0.0, 1.0}) {  // measured again the second time
     const Tensor g = Tensor::from(examples[static_cast<int>(keep)], {3});
     eval(optimizer.curvature_updates({g}, scalar(keep), 0.5));
   }
@@ -449,13 +449,13 @@ TEST_CASE("optim: polynomial and cosine_restarts by name, times in epochs") {
     CHECK_THROWS_AS(optim::create_schedule("cosine_restarts", {.every = every}), ValueError);
   CHECK_THROWS_AS(optim::create_schedule("step", {.steps_per_epoch = 0}), ValueError);
   CHECK_THROWS_AS(optim::polynomial(4, std::numeric_limits<double>::infinity()), ValueError);
-  // Periods end to grow where numbers do.
+  // The period stops growing at the largest integer.
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
   CHECK(optim::cosine_restarts(1, 2)->factor(kLast) <= 1);
   CHECK(optim::cosine_restarts(100, kLast / 50)->factor(150) == doctest::Approx(1));
 }
 
-TEST_CASE("optim: to a plateau schedule NaN is no figure to be bettered") {
+TEST_CASE("optim: a plateau schedule never counts NaN as the best") {
   const auto schedule = optim::plateau(0.5, 0);
   schedule->observe(std::numeric_limits<double>::quiet_NaN());
   CHECK(schedule->factor(0) == 0.5);
@@ -465,7 +465,7 @@ TEST_CASE("optim: to a plateau schedule NaN is no figure to be bettered") {
   CHECK(schedule->factor(0) == 0.25);
 }
 
-TEST_CASE("optim: a plateau schedule's state survives") {
+TEST_CASE("optim: a plateau schedule's state is saved and loaded") {
   const auto one = optim::plateau(0.5, 0), two = optim::plateau(0.5, 0);
   one->observe(1.0);
   one->observe(2.0);
@@ -475,7 +475,7 @@ TEST_CASE("optim: a plateau schedule's state survives") {
   CHECK_THROWS_AS(two->load_state({}), ValueError);
 }
 
-TEST_CASE("optim: a step clips what it is asked to") {
+TEST_CASE("optim: a step clips gradients as requested") {
   const Tensor p = variable(ones({2}), "p");
   optim::Sgd sgd(std::vector<Tensor>{p}, {.lr = 1});
   const Tensor slopes = Tensor::from<float>({3, 4}, {2});

@@ -1,7 +1,7 @@
 // The plans of the example models as text, compared with the committed ones: a refactor shows here
 // what it changed.
 //
-// When a plan is meant to change, run the tests with TENON_REPLAY=write and commit the difference.
+// When a plan is meant to change, record it with ./dev replay and commit the difference.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -10,12 +10,13 @@
 #include <tenon/models.h>
 #include <tenon/optim.h>
 
-#include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "recorded.h"
+
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -62,43 +63,17 @@ std::string plan_text(const Recorded& r) {
       .steps();
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-/// The first lines that differ, as a diff would show them; "" when none do.
-std::string difference(const std::string& before, const std::string& after) {
-  const auto a = lines_of(before), b = lines_of(after);
-  std::string out;
-  int shown = 0;
-  for (std::size_t k = 0; k < std::max(a.size(), b.size()) && shown < 6; ++k) {
-    if (k < a.size() && k < b.size() && a[k] == b[k]) continue;
-    ++shown;
-    if (k < a.size()) out += "\n- " + a[k];
-    if (k < b.size()) out += "\n+ " + b[k];
-  }
-  return out;
-}
-
 }  // namespace
 
 TEST_CASE("replay: the plans of the example models are the recorded ones") {
-  const char* mode = std::getenv("TENON_REPLAY");
-  const bool write = mode != nullptr && std::string(mode) == "write";
+  const std::string whole = whole_texts_folder();
   for (const Recorded& r : kRecorded) {
     CAPTURE(std::string(r.file));
-    const std::string text = plan_text(r),
-                      path = std::string("tests/replay/plans/") + r.file + ".txt";
-    if (write) {
-      io::write_file(path, text);
-      continue;
-    }
-    const std::string changed = difference(io::read_file(path), text);
-    CHECK_MESSAGE(changed.empty(),
-                  path << " differs (TENON_REPLAY=write records the new plan):" << changed);
+    const std::string text = plan_text(r);
+    if (whole.empty())
+      check_recorded(std::string("tests/replay/plans/") + r.file + ".txt", text);
+    else
+      io::write_file(whole + "/cpu_" + r.file + ".txt", text);
   }
 }
 

@@ -1,8 +1,7 @@
 // What the CUDA backend prints for training steps: of each printer the longest kernel, compared
 // with the committed one; no GPU is needed.
 //
-// When a kernel is meant to change, run the tests with TENON_REPLAY=write and commit the
-// difference.
+// When a kernel is meant to change, record it with ./dev replay and commit the difference.
 #include <doctest/doctest.h>
 
 #include <tenon/grad.h>
@@ -11,7 +10,6 @@
 #include <tenon/optim.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -24,8 +22,10 @@
 #include "cuda/jit/nvrtc.h"
 #include "graph/node.h"
 #include "plan/program.h"
+#include "recorded.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -171,8 +171,7 @@ std::map<std::string, std::string> longest_sources() {
 }  // namespace
 
 TEST_CASE("replay: each printer's longest kernel is the recorded one") {
-  const char* mode = std::getenv("TENON_REPLAY");
-  const bool write = mode != nullptr && std::string(mode) == "write";
+  const bool write = records();
   const auto printed = longest_sources();
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
     const bool known = printed.count(entry.path().stem().string()) != 0;
@@ -187,7 +186,7 @@ TEST_CASE("replay: each printer's longest kernel is the recorded one") {
       io::write_file(path, text);
     } else {
       const bool same = std::filesystem::exists(path) && io::read_file(path) == text;
-      CHECK_MESSAGE(same, path << " differs: TENON_REPLAY=write records the new kernel");
+      CHECK_MESSAGE(same, path << " differs: ./dev replay records the new kernel");
     }
   }
 }

@@ -23,7 +23,7 @@ inline constexpr int kNullDevices = 4;
 
 struct NullCounts {
   int allocations = 0, to_host = 0, from_host = 0, between = 0, launches = 0, replays = 0;
-  int groups = 0, collectives = 0;  // that it is a member of, that it took part in
+  int groups = 0, collectives = 0;  // groups with this backend, collectives that it ran
   std::int64_t in_use = 0;
 };
 

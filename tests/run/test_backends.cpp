@@ -68,7 +68,7 @@ TEST_CASE("backends: a device of a third kind has a name, and errors say what is
   CHECK_THROWS_AS(register_backend(other), InternalError);
 }
 
-TEST_CASE("backends: a net trains on a third backend, to the bits of its engines on the host") {
+TEST_CASE("backends: a network trains on a third backend with the host's bits") {
   NullCounts& counts = null_backend().count(1);
   const NullCounts before = counts;
   set_engine("reference");
@@ -161,7 +161,7 @@ TEST_CASE("backends: a step on two devices updates both, after all that read the
   CHECK(losses(second, first) == losses(first, first));
 }
 
-TEST_CASE("backends: several runs in one call walk through their stacks on every device") {
+TEST_CASE("backends: several runs in one call use their rows on every device") {
   const Device first = null_device(0), second = null_device(3);
   const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{to(to(in[0], first) * 3.0, second) + 1.0};
@@ -193,7 +193,7 @@ TEST_CASE("backends: members of a group exchange their values") {
   CHECK(begin(1, 3) == Floats{2, 2, 3});
   group->broadcast(parts, 3, DType::Float32, 2);
   CHECK(begin(0, 3) == Floats{2, 2, 1});
-  CHECK(begin(2, 3) == Floats{2, 2, 3});  // who gives keeps what it had
+  CHECK(begin(2, 3) == Floats{2, 2, 3});  // the sender keeps its value
   group->all_gather(parts, 3, DType::Float32);
   CHECK(begin(1, 9) == Floats{0, 2, 3, 1, 2, 2, 2, 2, 1});
   group->reduce_scatter(parts, 1, DType::Float32, Combine::Sum);

@@ -144,13 +144,13 @@ TEST_CASE("bounded: functions that live for a call leave nothing behind") {
       return std::vector<Tensor>{softmax(in[0] * 2.0), sum(exp(in[0]))};
     })({x});
   };
-  for (int k = 0; k < 8; ++k) call();  // as many plans as are kept of a graph
+  for (int k = 0; k < 8; ++k) call();  // the number of plans kept per graph
   const std::int64_t settled = bytes_kept();
   for (int k = 0; k < 8; ++k) call();
   CHECK(bytes_kept() == settled);
 }
 
-TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not pile up") {
+TEST_CASE("bounded: outputs and addresses for a thousand numbers of runs do not accumulate") {
   const Limit limit(512 * kMiB);
   manual_seed(3);
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
@@ -173,7 +173,7 @@ TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not p
   CHECK(runner_stats().memory_in_use - before < kMiB);
 }
 
-TEST_CASE("bounded: of a thousand outputs that were held at once, few wait for the next call") {
+TEST_CASE("bounded: of a thousand outputs held at once, few are kept for the next call") {
   const Limit limit(512 * kMiB);
   const CompiledFunction f =
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1.0}; });
@@ -191,7 +191,7 @@ TEST_CASE("bounded: of a thousand outputs that were held at once, few wait for t
   CHECK(cache_stats().traces.bytes < waiting * x.numel() * 4 + kMiB);
 }
 
-TEST_CASE("bounded: arenas of calls at once are kept for the next ones, and cleared") {
+TEST_CASE("bounded: arenas of simultaneous calls are kept for later calls, and cleared") {
   const Limit limit(512 * kMiB);
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{sum(matmul(matmul(in[0], in[0]), in[0]))};
@@ -199,7 +199,7 @@ TEST_CASE("bounded: arenas of calls at once are kept for the next ones, and clea
   for (std::int64_t n : {16, 64, 128, 32, 8}) f({filled({n, n}, 0.1f)});
   const std::int64_t alone = cache_stats().arenas.bytes;
   CHECK(alone >= 128 * 128 * 4);
-  CHECK(alone < kMiB);  // the largest serves all
+  CHECK(alone < kMiB);  // the largest arena serves all
   std::vector<std::thread> callers;
   for (int k = 0; k < 8; ++k)
     callers.emplace_back([&f] {
@@ -211,7 +211,7 @@ TEST_CASE("bounded: arenas of calls at once are kept for the next ones, and clea
   CHECK(cache_stats().arenas.bytes == 0);
 }
 
-TEST_CASE("bounded: a number that becomes a value costs no plan, each other one neither") {
+TEST_CASE("bounded: evaluating plain numbers needs no plan") {
   const Tensor rate = variable(scalar(0.5), "rate"), w = variable(filled({4}, 1), "w");
   const std::int64_t before = runner_stats().programs_planned;
   for (int k = 0; k < 1000; ++k) {
@@ -248,7 +248,7 @@ TEST_CASE("bounded: the body of a loop counts like its program") {
 TEST_CASE("bounded: entries are evicted while other threads use the caches") {
   struct Kept final : CacheEntry {
     Kept() : CacheEntry(Kind::Program) { charge(64); }
-    void leave(bool) override {}  // its owner holds it: the next search meets it again
+    void leave(bool) override {}  // the owner keeps it, so the next search finds it again
   };
   const Limit limit(kMiB);
   std::vector<std::shared_ptr<Kept>> kept;
@@ -263,7 +263,7 @@ TEST_CASE("bounded: entries are evicted while other threads use the caches") {
         for (int k = 0; k < 64; ++k) kept[static_cast<std::size_t>(random.below(3000))]->touch();
     });
   for (int k = 0; k < 1500; ++k) {
-    enter(std::make_shared<Kept>());  // the time goes on
+    enter(std::make_shared<Kept>());  // advances the clock of uses
     set_cache_limit(0);
     set_cache_limit(kMiB);
   }

@@ -18,8 +18,8 @@ using test::distance;
 namespace {
 
 struct Case {
-  std::int64_t samples = 65;  // two at a time, and a last one alone
-  std::int64_t channels = 3;  // 27 taps are computed again, 36 are not
+  std::int64_t samples = 65;  // two at a time; the last one alone
+  std::int64_t channels = 3;  // 27 taps are recomputed, 36 are not
   Pool2dOptions pool = {.kernel = {2, 2}};
   bool average = false, activation = true, keeps = false;
   Precision precision = Precision::Fp32;
@@ -92,7 +92,7 @@ std::int64_t made_bytes(const Case& c) { return c.samples * 16 * 32 * 32 * 4; }
 /// by the order of their sums.
 Result check(const Case& c, double bound = 2e-6) {
   const int before = threads();
-  set_threads(2);  // arenas have workspaces for each
+  set_threads(2);  // arenas have a workspace for each thread
   const Result whole = train(c, false), chained = train(c, true);
   CHECK_FALSE(contains(whole.steps, "chain"));
   CHECK(contains(chained.steps, "chain"));
@@ -113,7 +113,7 @@ Result check(const Case& c, double bound = 2e-6) {
 
 }  // namespace
 
-TEST_CASE("chains: a convolution of few taps is recomputed, and never a whole tensor") {
+TEST_CASE("chains: a convolution of few taps is recomputed, and its result is never stored whole") {
   const Case c;
   const Result chained = check(c);
   CHECK(contains(chained.why, "is recomputed"));
@@ -139,7 +139,7 @@ TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
   const Result chained = check(c);
   CHECK_FALSE(contains(chained.why, "is recomputed"));
   CHECK(chained.arena > made_bytes(c));
-  CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is no whole tensor
+  CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is not stored whole
 }
 
 TEST_CASE("chains: requested results are whole tensors") {
@@ -149,13 +149,13 @@ TEST_CASE("chains: requested results are whole tensors") {
   CHECK_FALSE(contains(chained.why, "is recomputed"));
 }
 
-TEST_CASE("chains: windows that overlap and hang over the edge, averages, bfloat16 products") {
+TEST_CASE("chains: windows that overlap or extend beyond the edge, averages, bfloat16 products") {
   Case c;
   c.pool = {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
   check(c);
   c.average = true;
   check(c);
-  c.activation = false;  // the average's gradient goes to the filters' directly
+  c.activation = false;  // the weight gradient reads the average's gradient directly
   check(c);
   c = {};
   c.precision = Precision::Bf16;
@@ -205,7 +205,7 @@ TEST_CASE("chains: refused with a reason") {
   CHECK(contains(why(100, 34, 32, false), "products take most of the time"));
 }
 
-TEST_CASE("chains: any steps whose slices are those of one axis, bit for bit") {
+TEST_CASE("chains: any steps that share a sliced axis, bit for bit") {
   Generator data(5);
   const Tensor x = randn({67, 3, 80, 81}, DType::Float32, &data).eval();
   const Pool2dOptions window{.kernel = {3, 2}, .stride = {1, 1}};

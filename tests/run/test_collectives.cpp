@@ -67,7 +67,7 @@ Tensors all_of_them(const Tensors& parts, const std::vector<Device>& devices) {
 
 }  // namespace
 
-TEST_CASE("collectives: groups of two and four devices give what members on one device get") {
+TEST_CASE("collectives: groups of two and four devices equal members on one device") {
   for (const int count : {2, 4}) {
     CAPTURE(count);
     const std::vector<Device> devices = null_devices(count),
@@ -93,7 +93,7 @@ TEST_CASE("collectives: groups of two and four devices give what members on one 
   }
 }
 
-TEST_CASE("collectives: a group is its backend's, made once; the sum follows the ranks") {
+TEST_CASE("collectives: the backend creates a group once; sums are in rank order") {
   const std::vector<Device> devices{null_device(3), null_device(1)};
   const NullCounts before = null_backend().count(3);
   const Tensors parts{to(Tensor::from(Floats{1e8f, 1}, {2}), devices[0]),
@@ -103,8 +103,9 @@ TEST_CASE("collectives: a group is its backend's, made once; the sum follows the
   CHECK(null_backend().count(3).groups - before.groups == 1);
 }
 
-TEST_CASE("collectives: sums of whole numbers wrap around") {
-  const std::vector<Device> devices{null_device(0), device("cpu")};  // which meet on the host
+TEST_CASE("collectives: sums of integers wrap around") {
+  const std::vector<Device> devices{null_device(0),
+                                    device("cpu")};  // these exchange through the host
   const auto sum_of = [&](const Tensor& a, const Tensor& b) {
     return all_reduce(Tensors{to(a, devices[0]), to(b, devices[1])})[1];
   };
@@ -165,7 +166,7 @@ TEST_CASE("collectives: gradients reach every member's part through the group") 
   }
 }
 
-TEST_CASE("collectives: data-parallel training is training on the whole batch") {
+TEST_CASE("collectives: data-parallel training equals training on the whole batch") {
   constexpr int kMembers = 4, kSteps = 6;
   const Tensor x = numbers({16, 4}, 2), y = numbers({16, 1}, 1), start = numbers({4, 1}, 3);
   const auto slope = [](const Tensor& w, const Tensor& in, const Tensor& out) {
@@ -240,7 +241,7 @@ TEST_CASE("collectives: unsupported exchanges are refused with a message") {
     }
     return false;
   };
-  CHECK(says([] { all_reduce({}); }, "all_reduce: a group has one member or more"));
+  CHECK(says([] { all_reduce({}); }, "all_reduce: there are no parts"));
   CHECK(says(
       [&] {
         all_reduce(Tensors{parts[0], parts[0], parts[1]});
@@ -250,7 +251,7 @@ TEST_CASE("collectives: unsupported exchanges are refused with a message") {
              "reduce_scatter: 3 members cannot share the first axis of [4, 3] evenly"));
   CHECK(says([&] { all_reduce(parts, Reduction::None); }, "combines nothing"));
   CHECK(says([&] { broadcast(numbers({2}, 0), devices); },
-             "broadcast: the tensor lives on cpu, which is no member of the group"));
+             "broadcast: the tensor is on cpu, which is not a member of the group"));
   CHECK_THROWS_AS(all_reduce(Tensors{parts[0], to(numbers({3, 4}, 1), devices[1])}), ShapeError);
   CHECK_THROWS_AS(all_gather(Tensors{to(sum(parts[0]), devices[0])}), ShapeError);
   CHECK_THROWS_AS(all_reduce(Tensors{parts[0] > 0.0, parts[1] > 0.0}), DTypeError);
@@ -259,7 +260,7 @@ TEST_CASE("collectives: unsupported exchanges are refused with a message") {
                   DTypeError);
 }
 
-TEST_CASE("transfers: eval() makes one program of a graph on several devices, and knows it again") {
+TEST_CASE("transfers: eval() makes one program of a graph on several devices and reuses it") {
   const Device first = null_device(0), second = null_device(1);
   const auto build = [&](const Tensor& x) {
     const Tensor there = relu(to(x * 2.0, first)) + 1.0;
@@ -290,7 +291,7 @@ TEST_CASE("transfers: eval() makes one program of a graph on several devices, an
   CHECK(a.to_vector<float>() == b.to_vector<float>());
 }
 
-TEST_CASE("transfers: eval() carries assignments out on the devices where variables live") {
+TEST_CASE("transfers: eval() runs assignments on the variables' devices") {
   const Device first = null_device(0), second = null_device(1);
   const Tensor w = variable(to(numbers({3}, 1), first), "w"),
                v = variable(to(numbers({3}, 2), second), "v");

@@ -26,7 +26,7 @@ Context in(Precision precision) {
 
 }  // namespace
 
-TEST_CASE("context: a thread's precision is no business of the others") {
+TEST_CASE("context: a thread's precision does not affect other threads") {
   const float exact = product();
   float rounded = 0;
   {
@@ -49,7 +49,7 @@ TEST_CASE("context: a thread's precision is no business of the others") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("context: a new thread begins with the defaults, and takes another's as a value") {
+TEST_CASE("context: a new thread starts with the defaults, and can copy another's context") {
   const ContextScope scope(Context{});
   set_precision(Precision::Bf16);
   set_threads(3);
@@ -132,20 +132,21 @@ TEST_CASE("context: a compiled function keeps the context that it was compiled i
   float there = exact;
   std::thread([&] { there = rounded({thirds()})[0].to_vector<float>()[0]; }).join();
   CHECK(there != exact);
-  set_precision(Precision::Bf16), set_precision(Precision::Fp32);  // and back: nothing is planned
+  set_precision(Precision::Bf16),
+      set_precision(Precision::Fp32);  // switched back: nothing is planned
   const std::int64_t planned = runner_stats().programs_planned;
   plain({thirds()}), rounded({thirds()});
   CHECK(runner_stats().programs_planned == planned);
   CHECK(plain.traced() == 1);
 }
 
-TEST_CASE("context: threads draw from generators of their own unless they share one") {
+TEST_CASE("context: each thread has its own generator unless they share one") {
   const auto four = [] { return rand({4}).to_vector<float>(); };
   const ContextScope scope(Context{});
   const Floats first = four();
   Floats there;
   std::thread([&] { there = four(); }).join();
-  CHECK(there == first);  // of seed 0 as every thread, whatever others have drawn
+  CHECK(there == first);  // seed 0 in every thread, whatever others have drawn
   const Floats second = four();
   manual_seed(0);
   CHECK(four() == first);

@@ -106,7 +106,7 @@ TEST_CASE("loop operands: gradients with respect to tensors created outside a br
       }
 }
 
-TEST_CASE("loop operands: of two loops in one another the inner one takes the outer one's in") {
+TEST_CASE("loop operands: an inner loop captures tensors of the outer loop") {
   const Tensor c = draw({3}, 4), rows = draw({4, 3}, 5);
   const auto through = [&](const auto& inner_scan) {
     return [&, inner_scan](const Tensors& carry, const Tensors& row) {

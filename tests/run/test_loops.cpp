@@ -56,7 +56,7 @@ TEST_CASE("loops: gradients differentiate again") {
   }
 }
 
-TEST_CASE("loops: no step at all hands the carry on") {
+TEST_CASE("loops: zero steps return the initial carry") {
   const Tensor c = draw({3}, 1), x = zeros({0, 3}, DType::Float64);
   const ScanResult r = scan(
       [](const Tensors& carry, const Tensors& row) {
@@ -68,7 +68,7 @@ TEST_CASE("loops: no step at all hands the carry on") {
   CHECK(distance(grad(sum(r.carry[0]), c), ones({3}, DType::Float64)) == 0);
 }
 
-TEST_CASE("loops: whole numbers and truth values are carried as they are") {
+TEST_CASE("loops: integers and bools are carried unchanged") {
   const Tensor x = Tensor::from<float>({3, -1, 4, -1, 5}, {5});
   const ScanResult r = scan(
       [](const Tensors& c, const Tensors& row) {
@@ -136,7 +136,7 @@ TEST_CASE("loops: the plan of a scan does not grow with its steps") {
   CHECK(many.second < test::kCrowded * 0.05);
 }
 
-TEST_CASE("loops: the forward pass runs once though its gradient asks for more of it") {
+TEST_CASE("loops: the forward pass runs once, although its gradient needs more of its values") {
   const Tensor w = draw({4, 12}, 5, DType::Float32);
   const ScanResult r =
       scan(gru(w, 4), {draw({2, 4}, 6, DType::Float32)}, {draw({3, 2, 12}, 7, DType::Float32)});
@@ -149,7 +149,7 @@ TEST_CASE("loops: the forward pass runs once though its gradient asks for more o
   CHECK_MESSAGE(scans == 2, steps);
 }
 
-TEST_CASE("loops: a gradient keeps the sum that a product goes into, and reads no row for it") {
+TEST_CASE("loops: a gradient stores the sum that contains a product, and reads no row for it") {
   const Tensor w = draw({4, 4}, 5, DType::Float32);
   const ScanStep step = [&w](const Tensors& c, const Tensors& x) {
     const Tensor h = tanh(x[0] + matmul(c[0], w));
@@ -218,10 +218,10 @@ TEST_CASE("loops: invalid shapes are refused on the user's line") {
                   ValueError);
 }
 
-TEST_CASE("loops: cond takes one of two, and so do its gradients") {
+TEST_CASE("loops: cond runs one of two branches, and so do its gradients") {
   const Tensor a = variable(draw({3}, 1)), b = draw({3}, 2);
   for (const bool holds : {true, false}) {
-    const Tensor p = eq(sum(b), sum(b) + (holds ? 0.0 : 1.0));  // known late
+    const Tensor p = eq(sum(b), sum(b) + (holds ? 0.0 : 1.0));  // known at run time only
     const Tensors r = cond(
         p,
         [](const Tensors& x) {

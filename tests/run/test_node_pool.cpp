@@ -15,7 +15,7 @@
 
 using namespace tenon;
 
-TEST_CASE("node pool: living nodes have numbers of their own, which are used again") {
+TEST_CASE("node pool: living nodes have unique numbers, which are reused") {
   std::set<std::uint32_t> ever;
   for (int round = 0; round < 20; ++round) {
     std::vector<Tensor> nodes{zeros({2})};
@@ -30,8 +30,8 @@ TEST_CASE("node pool: living nodes have numbers of their own, which are used aga
   CHECK(ever.size() < 15000);  // 60,000 were made
 }
 
-TEST_CASE("node pool: nodes made by one thread and dropped by others are used again") {
-  clear_caches();  // what other tests left would be used up first
+TEST_CASE("node pool: blocks of nodes made by one thread and freed by others are reused") {
+  clear_caches();  // blocks of other tests would be used first
   std::set<std::uint32_t> ever;
   for (int round = 0; round < 40; ++round) {
     std::vector<Tensor> made;

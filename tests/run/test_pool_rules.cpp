@@ -59,7 +59,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("pooling: masks and sums are taken in front of its gradient") {
+TEST_CASE("pooling: masks and sums are computed before the pooling's gradient") {
   const std::string graph = steps_of({});
   CHECK(count(graph, "where(") == 1);
   CHECK(graph.find("bool[2, 3, 4, 4]") != std::string::npos);
@@ -90,7 +90,7 @@ TEST_CASE("pooling: gradients are the same bits with and without the rule") {
   CHECK(values_of(some({0, 2, 4, 4}, 1), some({2}, 2), {}, true)[1] == std::vector<float>{0, 0});
 }
 
-TEST_CASE("pooling: a NaN keeps its window's gradient to itself") {
+TEST_CASE("pooling: a NaN affects only its window's gradient") {
   const Tensor image = some({1, 2, 6, 6}, 5, true), bias = some({2}, 6);
   const auto with = values_of(image, bias, {}, true), without = values_of(image, bias, {}, false);
   CHECK(with == without);

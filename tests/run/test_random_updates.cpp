@@ -101,7 +101,8 @@ std::vector<double> updated(std::uint64_t seed) {
 
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   double difference = 0,
-         norm = 1e-4 * static_cast<double>(b.size());  // sums that cancel are no relative matter
+         norm =
+             1e-4 * static_cast<double>(b.size());  // sums that cancel need an absolute tolerance
   for (std::size_t i = 0; i < b.size(); ++i) {
     difference += (a[i] - b[i]) * (a[i] - b[i]);
     norm += b[i] * b[i];

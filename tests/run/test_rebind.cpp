@@ -150,7 +150,7 @@ std::vector<std::int64_t> mixed_sizes(std::int64_t last, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("rebind: at every size the program that planning makes, whatever came before") {
+TEST_CASE("rebind: at every size the program equals the planned one, whatever came before") {
   for (const Subject& subject : subjects()) {
     CAPTURE(subject.name);
     std::vector<std::string> anew{""};
@@ -177,7 +177,7 @@ TEST_CASE("rebind: at every size the program that planning makes, whatever came 
   }
 }
 
-TEST_CASE("rebind: the bits of planning, an empty batch and a batch of one among them") {
+TEST_CASE("rebind: results have the bits of planned programs, also for batches of 0 and 1") {
   for (const Subject& subject : subjects()) {
     CAPTURE(subject.name);
     const auto function = [&](const std::vector<Tensor>& in) {
@@ -205,7 +205,7 @@ TEST_CASE("rebind: the bits of planning, an empty batch and a batch of one among
   }
 }
 
-TEST_CASE("rebind: pending tensors as well, from any thread's graph") {
+TEST_CASE("rebind: eval() re-binds too, for graphs of any thread") {
   const Subject subject = model("mlp:40-60-10", {40});
   clear_caches();
   for (const std::int64_t n : {53, 59, 61}) subject.network(subject.batch(n)).eval();
@@ -218,7 +218,7 @@ TEST_CASE("rebind: pending tensors as well, from any thread's graph") {
   CHECK(subject.network(x).to_vector<float>() == y.to_vector<float>());
 }
 
-TEST_CASE("rebind: sizes that enter numbers, or that two axes have, are planned") {
+TEST_CASE("rebind: a size that is used as a number, or on two axes, is planned") {
   clear_caches();
   const auto planned_at = [](const CompiledFunction& f, const Shape& shape) {
     const Tensor x = randn(shape).eval();
@@ -236,7 +236,7 @@ TEST_CASE("rebind: sizes that enter numbers, or that two axes have, are planned"
   }
 }
 
-TEST_CASE("rebind: a new batch size of LeNet-5 costs sizes, not planning") {
+TEST_CASE("rebind: a new batch size of LeNet-5 is not planned") {
   const Subject subject = model("lenet5", {1, 28, 28});
   clear_caches();
   std::vector<Planned> held;
@@ -255,6 +255,6 @@ TEST_CASE("rebind: a new batch size of LeNet-5 costs sizes, not planning") {
   CAPTURE(anew);
   CHECK(known < 0.6 * anew);
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-  CHECK(known < 150e-6);  // some 35 us where nothing else runs
+  CHECK(known < 150e-6);  // about 35 us on an idle machine
 #endif
 }

@@ -88,7 +88,7 @@ void check_same(const Course& a, const Course& b) {
 }
 
 void check_courses() {
-  for (const std::int64_t width : {1, 7, 16, 33}) {  // 16: rows lie where a GPU wants them
+  for (const std::int64_t width : {1, 7, 16, 33}) {  // 16: rows are aligned for a GPU
     CAPTURE(width);
     const Course single = course(width, {0});
     CHECK(single.totals.size() == kRuns);
@@ -103,16 +103,16 @@ void check_courses() {
 
 }  // namespace
 
-TEST_CASE("run_many: the bits of as many calls") { check_courses(); }
+TEST_CASE("run_many: equals separate calls bit for bit") { check_courses(); }
 
-TEST_CASE("run_many: on a GPU too, whatever was captured before") {
+TEST_CASE("run_many: on a GPU, too, whatever was captured before") {
   if (!test::has_gpu()) return;
   set_device("cuda");
   check_courses();
   set_device("cpu");
 }
 
-TEST_CASE("run_many: draws that no output needs advance the generator all the same") {
+TEST_CASE("run_many: draws that no output needs advance the generator, too") {
   CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     const Tensor unread = rand({5});
     return std::vector<Tensor>{in[0] * 2.0};

@@ -74,7 +74,7 @@ TEST_CASE("run: variables may be swapped, chained and read by one another in one
   eval({assign(a, b), assign(b, a)});
   CHECK(a.to_vector<float>() == old_b);
   CHECK(b.to_vector<float>() == old_a);
-  eval({assign(a, a + b), assign(b, a - b)});  // both read the values from before
+  eval({assign(a, a + b), assign(b, a - b)});  // both read the old values
   CHECK(a.to_vector<float>()[7] == old_a[7] + old_b[7]);
   CHECK(b.to_vector<float>()[7] == old_b[7] - old_a[7]);
 }
@@ -116,7 +116,7 @@ TEST_CASE("run: results that the caller keeps are not overwritten by the next ca
   CHECK(kept[2].to_vector<float>() == Floats{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("run: results that are one value but for their shape keep their shapes") {
+TEST_CASE("run: results that share a value keep their own shapes") {
   CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     const Tensor y = in[0] * 2.0;
     return std::vector<Tensor>{y, reshape(y, {2, 3}), unsqueeze(y, 0), y};
@@ -161,7 +161,7 @@ TEST_CASE("run: a compiled function reads variables at each call and updates the
   CHECK(f.traced() == 1);
 }
 
-TEST_CASE("run: a compiled function keeps the values that it makes out of nothing") {
+TEST_CASE("run: a compiled function keeps constants that it creates") {
   const CompiledFunction shifted = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{in[0] + Tensor::from(std::vector<float>(1000, 3), {1000})};
   });
@@ -176,7 +176,7 @@ TEST_CASE("run: a compiled function that calls itself is refused") {
   CompiledFunction f;
   f = compile([&](const std::vector<Tensor>& in) { return f(in); });
   CHECK_THROWS_WITH_AS(f({ones({2})}), doctest::Contains("calls itself"), ValueError);
-  CHECK_THROWS_AS(f({ones({2})}), ValueError);  // and can be called again
+  CHECK_THROWS_AS(f({ones({2})}), ValueError);  // the function can be called again
 }
 
 TEST_CASE("run: an empty function is not compiled, and an uncompiled one is not run") {
@@ -187,7 +187,7 @@ TEST_CASE("run: an empty function is not compiled, and an uncompiled one is not 
   CHECK_THROWS_AS(nothing.profile({}), ValueError);
 }
 
-TEST_CASE("run: a tensor that was never assigned is not evaluated in silence") {
+TEST_CASE("run: evaluating an unassigned tensor is an error") {
   const Tensor x = scalar(2) * 3, none;
   CHECK_THROWS_WITH_AS(eval({x, none}), "eval: tensor 2 of 2 has no value: it was never assigned",
                        ValueError);
@@ -195,7 +195,7 @@ TEST_CASE("run: a tensor that was never assigned is not evaluated in silence") {
   CHECK(x.item() == 6);
 }
 
-TEST_CASE("run: an input of a compiled function that was never assigned is named") {
+TEST_CASE("run: an unassigned input of a compiled function is named") {
   const CompiledFunction f =
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; });
   const std::vector<Tensor> inputs{zeros({3}), Tensor()};
@@ -246,7 +246,7 @@ TEST_CASE("run: many threads evaluate at once, the same program and others") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("run: an error inside a step leaves the process fit for use") {
+TEST_CASE("run: after an error inside a step the process still works") {
   const Tensor x = counting({4}), bad = Tensor::from(std::vector<std::int64_t>{0, 9}, {2});
   for (const char* engine : {"fast", "reference"}) {
     set_engine(engine);

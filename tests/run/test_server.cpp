@@ -36,7 +36,8 @@ std::int64_t bytes_kept() {
 
 }  // namespace
 
-TEST_CASE("server: eight threads, batches of 1 to 256: right answers, few plans, bounded memory") {
+TEST_CASE(
+    "server: eight threads, batches of 1 to 256: correct answers, few plans, bounded memory") {
   constexpr std::int64_t kMost = 256, kFeatures = 40, kClasses = 10, kMiB = std::int64_t{1} << 20;
   const Limit limit(8 * kMiB);
   const nn::AnyModule net = models::create("mlp:40-60-10");
@@ -59,7 +60,7 @@ TEST_CASE("server: eight threads, batches of 1 to 256: right answers, few plans,
         const Floats scores = serve({batch(size)})[0].to_vector<float>();
         for (std::size_t c = 0; c < static_cast<std::size_t>(size * kClasses); ++c)
           wrong += std::fabs(scores[c] - expected[c]) > 1e-4f ? 1 : 0;
-        over += bytes_kept() > 8 * kMiB + kMiB ? 1 : 0;  // what is in use goes beyond
+        over += bytes_kept() > 8 * kMiB + kMiB ? 1 : 0;  // entries in use may exceed the limit
       }
     });
   for (std::thread& thread : threads) thread.join();

@@ -67,7 +67,7 @@ TEST_CASE("serving: values read beside a training thread come from one finished 
             300, [&] { step({}); }, [&] { return read({})[0]; }) == 0);
 }
 
-TEST_CASE("serving: a variable that is given as an input is held like one that is captured") {
+TEST_CASE("serving: a variable given as an input is protected like a captured one") {
   const Counted counted;
   const CompiledFunction read = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{concat({in[0] * 1.0, in[0] + 0.0}, 0)};
@@ -76,7 +76,7 @@ TEST_CASE("serving: a variable that is given as an input is held like one that i
             300, [&] { eval(counted.step()); }, [&] { return read({counted.a})[0]; }) == 0);
 }
 
-TEST_CASE("serving: a value set from another thread is seen whole") {
+TEST_CASE("serving: a value set by another thread is never seen half-written") {
   const Tensor w = variable(zeros({kWide}), "w");
   int k = 0;
   CHECK(torn(
@@ -94,7 +94,7 @@ TEST_CASE("serving: a graph built before another thread's step reads the step's 
   CHECK_THROWS_WITH_AS(own.eval(), doctest::Contains("w was assigned after"), ValueError);
 }
 
-TEST_CASE("serving: a thread that nobody reads from assigns in place") {
+TEST_CASE("serving: without readers a thread assigns in place") {
   const Tensor w = variable(full({1000}, 1), "w");
   const Tensor kept = w;
   const void* before = w.data();
@@ -103,7 +103,7 @@ TEST_CASE("serving: a thread that nobody reads from assigns in place") {
   CHECK(w.to_vector<float>()[7] == 32);
 }
 
-TEST_CASE("serving: two threads that step one optimizer at once are told so") {
+TEST_CASE("serving: two threads that step one optimizer at once get an error") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(256, 256), nn::Tanh(), nn::Linear(256, 256));
   optim::Sgd sgd(net, {.lr = 1e-3});
   const Tensor x = ones({256, 256}).eval();
@@ -125,10 +125,10 @@ TEST_CASE("serving: two threads that step one optimizer at once are told so") {
   second.join();
   CHECK(told);
   CHECK(other == 0);
-  CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // fit for use afterwards
+  CHECK(std::isfinite(sgd.step(mean(square(net(x))))));  // works afterwards
 }
 
-TEST_CASE("serving: a weight that is assigned while its copy in 16 bits is made is rounded again") {
+TEST_CASE("serving: a weight assigned while its 16-bit copy is made is rounded again") {
   const Precision before = precision();
   set_precision(Precision::Bf16);
   constexpr std::int64_t kSide = 1024;
@@ -152,9 +152,9 @@ TEST_CASE("serving: a weight that is assigned while its copy in 16 bits is made 
   set_precision(before);
 }
 
-TEST_CASE("serving: of two assignments the later one's mark stays, whichever thread comes last") {
+TEST_CASE("serving: of two assignments the later one is recorded, whichever thread finishes last") {
   const Tensor weight = variable(zeros({4}), "weight");
-  const std::uint64_t earlier = advance_assignment_clock(), later = advance_assignment_clock();
+  const std::uint64_t earlier = advance_clock(), later = advance_clock();
   mark_assigned(*weight.node(), later);
   mark_assigned(*weight.node(), earlier);
   CHECK(weight.node()->assigned_at() == later);

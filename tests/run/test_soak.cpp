@@ -43,7 +43,7 @@ TEST_CASE("soak: eight threads serve two networks while one of them is trained")
       compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{fixed(in[0])}; });
   const CompiledFunction live = compile([&](const std::vector<Tensor>& in) {
     const Tensor y = trained(in[0]);
-    return std::vector<Tensor>{y, trained(in[0] * 1.0)};  // the same, if of one step
+    return std::vector<Tensor>{y, trained(in[0] * 1.0)};  // equal if both are from one step
   });
   // An answer depends on its sample alone, whatever else is in the batch.
   const Floats expected = fixed(filled({1, kIn}, 0.25f)).to_vector<float>();

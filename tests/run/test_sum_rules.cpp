@@ -54,15 +54,14 @@ std::size_t sums_in(const std::vector<Tensor>& wanted) {
 
 }  // namespace
 
-TEST_CASE("sums: batch norm's gradient takes dy and dy times x over all samples, nothing else") {
+TEST_CASE("sums: batch norm's gradient sums only dy and dy times x over all samples") {
   CHECK(sums_in(gradients({4, 3, 5, 5})) == 4);  // with the mean and the variance
   set_pass_enabled("factors", false);
   CHECK(sums_in(gradients({4, 3, 5, 5})) > 4);
   set_pass_enabled("factors", true);
 }
 
-TEST_CASE(
-    "sums: layer norm's gradient sums a row's dy and dy times x, which wait for no other sum") {
+TEST_CASE("sums: layer norm's gradient sums dy and dy times x per row, independent of other sums") {
   const auto wanted = [] {
     const Tensor x = some({6, 8}, 1, 3), weight = some({8}, 2), bias = some({8}, 3);
     const std::vector<Tensor> of{x, weight, bias};
@@ -82,7 +81,7 @@ TEST_CASE(
       CHECK(with[i][k] == doctest::Approx(without[i][k]).epsilon(1e-5).scale(1));
 }
 
-TEST_CASE("sums: gradients are the same with and without factors taken out") {
+TEST_CASE("sums: gradients are equal with and without moving factors") {
   for (const Shape& shape :
        {Shape{4, 3, 5, 5}, Shape{1, 2, 3, 7}, Shape{6, 1, 1, 1}, Shape{5, 4}}) {
     const auto with = values_of(shape, true), without = values_of(shape, false);
@@ -110,7 +109,7 @@ TEST_CASE("sums: factors that change along the axes of a sum stay in it") {
   }
 }
 
-TEST_CASE("sums: of nothing are 0, whatever their factor") {
+TEST_CASE("sums: an empty sum is 0, whatever its factor") {
   const Tensor w = some({3, 2}, 1), b = some({2}, 2), p = some({2, 1, 2}, 3);
   const auto gradient = [](const Tensor& loss, const Tensor& of) {
     return grad(loss, std::vector{of})[0].to_vector<float>();

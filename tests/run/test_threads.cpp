@@ -32,7 +32,7 @@ void in_threads(int count, const std::function<void(int)>& work) {
 
 }  // namespace
 
-TEST_CASE("threads: one compiled function, called by many with several shapes") {
+TEST_CASE("threads: many threads call one compiled function with several shapes") {
   const Tensor w = variable(filled({32, 8}, 0.5f), "w");
   const CompiledFunction f = compile([&](const std::vector<Tensor>& in) {
     const Tensor h = relu(matmul(in[0], w));
@@ -70,7 +70,7 @@ TEST_CASE("threads: a call's results stay valid while they, or tensors of them, 
   CHECK(std::vector<Tensor>(moved).size() == 2);
 }
 
-TEST_CASE("threads: a network evaluated by many plans once for each shape") {
+TEST_CASE("threads: a network evaluated by many threads plans once per shape") {
   const nn::AnyModule net = models::create("lenet5");
   net.eval();
   const auto scores = [&](std::int64_t rows, float value) {
@@ -98,7 +98,7 @@ TEST_CASE("threads: calls that assign run one after another") {
   CHECK(count.item() == 200);
 }
 
-TEST_CASE("threads: draws of one function take each counter once") {
+TEST_CASE("threads: random draws of one function use each counter once") {
   manual_seed(5);
   const CompiledFunction f =
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({3}) + in[0]}; });
@@ -115,7 +115,7 @@ TEST_CASE("threads: draws of one function take each counter once") {
   CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
 
-TEST_CASE("threads: an error in one call leaves the others alone") {
+TEST_CASE("threads: an error in one call does not affect others") {
   const CompiledFunction f = compile(
       [](const std::vector<Tensor>& in) { return std::vector<Tensor>{gather(in[0], 0, in[1])}; });
   const Tensor x = Tensor::from({1.0f, 2.0f, 3.0f, 4.0f}, {4});
@@ -135,7 +135,7 @@ TEST_CASE("threads: an error in one call leaves the others alone") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("threads: of two that step one optimizer, one is refused, and steps are taken whole") {
+TEST_CASE("threads: if two step one optimizer, one is refused, and steps are atomic") {
   const nn::AnyModule net = nn::Sequential(nn::Linear(64, 256), nn::ReLU(), nn::Linear(256, 4));
   optim::Sgd sgd(net, {.lr = 0.001, .momentum = 0.9});
   const Tensor x = ones({64, 64}).eval();

@@ -60,17 +60,17 @@ TEST_CASE("updates: evaluating a dependent tensor carries out a value's assignme
   CHECK(net.count.item() == 1);
 }
 
-TEST_CASE("updates: by a step of an optimizer, and by gradients alone") {
+TEST_CASE("updates: run by an optimizer's step, and by gradients only") {
   const Counting net;
   optim::Sgd sgd(net, {.lr = 0.01});
   sgd.step(sum(net(net(rows(1, 2)))));
   CHECK(net.count.item() == 2);
-  CHECK(net.last.to_vector<float>() == Floats{3, 6});  // of the second call
+  CHECK(net.last.to_vector<float>() == Floats{3, 6});  // input of the second call
   sgd.step(sum(net(rows(5, 6))));
   CHECK(net.count.item() == 3);
 }
 
-TEST_CASE("updates: by updates of an optimizer whose loss nobody reads, in order of the calls") {
+TEST_CASE("updates: run by an optimizer's updates without the loss, in call order") {
   const Counting net;
   optim::Sgd sgd(net, {.lr = 0.01});
   const Tensor first = net(rows(1, 2)), second = net(rows(3, 4));
@@ -108,7 +108,7 @@ TEST_CASE("updates: several calls in one graph see the previous call's values") 
   CHECK(net.last.to_vector<float>() == Floats{9, 10});
 }
 
-TEST_CASE("updates: those of one call take place together") {
+TEST_CASE("updates: the updates of one call take place together") {
   // The cumulative mean divides by the new count, which the same call updates.
   const nn::BatchNorm1d norm(1, {.momentum = {}});
   const auto batch = [](float a, float b) { return Tensor::from<float>({a, b}, {2, 1}); };
@@ -117,7 +117,7 @@ TEST_CASE("updates: those of one call take place together") {
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 3);
 }
 
-TEST_CASE("updates: a batch of nothing is counted, and leaves running statistics as they are") {
+TEST_CASE("updates: an empty batch is counted and does not change running statistics") {
   const nn::BatchNorm2d norm(3, {.momentum = {}});
   CHECK(norm(zeros({0, 3, 2, 2})).shape() == Shape{0, 3, 2, 2});
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 0);
@@ -134,7 +134,7 @@ TEST_CASE("updates: a batch of nothing is counted, and leaves running statistics
     CHECK(gradient.to_vector<float>() == Floats{0, 0, 0});
 }
 
-TEST_CASE("updates: a compiled function carries them out at each call, and in each run of many") {
+TEST_CASE("updates: a compiled function runs them at each call, and in each run of run_many") {
   const Counting net;
   CompiledFunction f =
       compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{sum(net(in[0]))}; });
@@ -156,7 +156,7 @@ TEST_CASE("updates: a compiled function carries them out at each call, and in ea
   CHECK(net.last.to_vector<float>() == Floats{2, 4});
 }
 
-TEST_CASE("updates: taken off a loss, they are guarded or left out") {
+TEST_CASE("updates: detached from a loss, they can be guarded or dropped") {
   const Counting net;
   for (const bool open : {true, false}) {
     std::vector<Tensor> values{sum(net(net(rows(1, 2))))};
@@ -178,7 +178,7 @@ TEST_CASE(
     "updates: a value may carry anything, in any mode; gradients pass and differentiate again") {
   const Tensor w = variable(scalar(2), "w"), seen = variable(scalar(0), "seen");
   const Tensor y = with_updates(w * w * w, {assign(seen, w * 10)});
-  CHECK(grad(grad(y, w), w).item() == 12);  // who evaluates gradients makes the step too
+  CHECK(grad(grad(y, w), w).item() == 12);  // evaluating the gradient runs the update, too
   CHECK(seen.item() == 20);
   set_value(seen, scalar(0));
   CHECK(y.item() == 8);
@@ -200,17 +200,17 @@ TEST_CASE("updates: mistakes are named") {
    private:
     Tensor count_;
   };
-  CHECK_THROWS_WITH_AS(Twice()(scalar(1)), doctest::Contains("count is renewed twice"), ValueError);
+  CHECK_THROWS_WITH_AS(Twice()(scalar(1)), doctest::Contains("count is updated twice"), ValueError);
   CHECK_THROWS_WITH_AS(Counting().forward(rows(1, 2)), doctest::Contains("call the module itself"),
                        ValueError);
 }
 
-TEST_CASE("updates: an assignment that nobody evaluates says so") {
+TEST_CASE("updates: an assignment that is never evaluated gives a warning") {
   const Listening listening;
   const Tensor w = variable(zeros({3}), "weight");
   { const Tensor forgotten = assign(w, w + 1); }
   REQUIRE(messages.size() == 1);
-  CHECK(messages[0].find("nobody evaluated") != std::string::npos);
+  CHECK(messages[0].find("dropped without being evaluated") != std::string::npos);
   assign(w, w + 1).eval();
   compile([&](const std::vector<Tensor>&) { return std::vector<Tensor>{assign(w, w + 1)}; })({});
   CHECK(messages.size() == 1);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu/kernels/isa.h"
-#include "cpu/kernels/tile_table.h"
+#include "cpu/kernels/tile/tile_table.h"
 
 using namespace tenon;
 using cpu::TileTable;
@@ -36,7 +36,7 @@ double ulps(float got, double exact) {
   if (std::isnan(got) && std::isnan(rounded)) return 0;
   if (got == rounded) return 0;
   if (std::isinf(got) || std::isinf(rounded) || std::isnan(got) || std::isnan(rounded)) {
-    // Next to the largest finite number, infinity counts as the next number.
+    // Beyond the largest finite number, infinity counts as the next number.
     const double limit = std::ldexp(1.0, 128);
     const double a = std::isinf(got) ? std::copysign(limit, got) : static_cast<double>(got);
     const double b =
@@ -57,7 +57,7 @@ std::vector<float> sampled_floats() {
   for (int i = -200000; i <= 200000; ++i) x.push_back(static_cast<float>(i) * 1e-4f);
   for (int i = -20000; i <= 20000; ++i) x.push_back(1.0f + static_cast<float>(i) * 1e-6f);
   for (int i = -20000; i <= 20000; ++i)
-    x.push_back(static_cast<float>(i) * 0.0055f);  // to the ends of exp
+    x.push_back(static_cast<float>(i) * 0.0055f);  // up to the limits of exp
   return x;
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("scalar: errors of double") {
         x.push_back(std::bit_cast<double>(bits | sign));
     for (int i = -60000; i <= 60000; ++i) {
       x.push_back(i * 1e-4);
-      x.push_back(i * 0.0125);  // to the ends of exp
+      x.push_back(i * 0.0125);  // up to the limits of exp
     }
     std::vector<double> y(x.size());
     for (const TileTable* table : tables()) {

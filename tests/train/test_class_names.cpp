@@ -1,4 +1,4 @@
-// Classes of other data, found among those of a model by their names.
+// Classes of other data are matched with the classes of a model by name.
 #include <string>
 #include <vector>
 
@@ -24,13 +24,13 @@ std::vector<std::int64_t> targets_of(const data::Dataset& set) {
 
 }  // namespace
 
-TEST_CASE("class names: numbers are no words") {
+TEST_CASE("class names: numbers are not words") {
   CHECK(train::class_words({"0", "1"}).empty());
   CHECK(train::class_words({"1", "0"}) == Names{"1", "0"});
   CHECK(train::class_words({"ball"}) == Names{"ball"});
 }
 
-TEST_CASE("class names: another order is found by name, in a set of fewer classes too") {
+TEST_CASE("class names: another order is matched by name, also with fewer classes") {
   const auto scenes = data::drawn_scenes(0, 20);
   Names known = scenes->class_names();
   CHECK(train::numbered_as(scenes, known, "scenes") == scenes);
@@ -43,7 +43,7 @@ TEST_CASE("class names: another order is found by name, in a set of fewer classe
   CHECK(targets_of(*set) == wanted);
 }
 
-TEST_CASE("class names: what the model does not know is refused") {
+TEST_CASE("class names: a class that the model does not know is refused") {
   const auto scenes = data::drawn_scenes(0, 20), digits = data::drawn_digits(0, 20);
   CHECK_THROWS_WITH_AS(
       train::numbered_as(scenes, {"cat", "dog"}, "scenes"),

@@ -1,4 +1,4 @@
-// The samples that a run learns from, told apart from others.
+// The digest of a run's training samples distinguishes them from other samples.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "train/data_digest.h"
 
 using namespace tenon;
@@ -22,7 +22,7 @@ std::string digest_of(const std::string& spec) {
   return train::data_digest(*data::open_dataset(spec, Split::Train));
 }
 
-// All of the same size in bytes.
+// All images have the same size in bytes.
 void save(const std::string& path, int red) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   const io::Image image{4, 4, 3, std::vector<std::uint8_t>(48, static_cast<std::uint8_t>(red))};
@@ -52,7 +52,7 @@ TEST_CASE("data digest: any value, label, order or name of a class counts") {
   CHECK(digest_of("digits:20,10").empty());
 }
 
-TEST_CASE("data digest: images by name, class, size and bytes, wherever they lie") {
+TEST_CASE("data digest: images by name, class, size and bytes, in any folder") {
   const TestFolder dir;
   for (int k = 0; k < 20; ++k)
     save(dir / ("in/" + std::string(k % 2 == 0 ? "cat/" : "dog/") + std::to_string(k) + ".ppm"), k);
@@ -71,7 +71,7 @@ TEST_CASE("data digest: images by name, class, size and bytes, wherever they lie
         "its classes changed: the run learns 'cat', the data has 'feline' instead");
 }
 
-TEST_CASE("data digest: what changed is told") {
+TEST_CASE("data digest: the message says what changed") {
   CHECK(train::data_change("ab", "cd") == "its files or their order changed");
   CHECK(train::data_change("ab [\"x\",\"y\"]", "cd [\"x\",\"y\"]") ==
         "its files or their order changed");

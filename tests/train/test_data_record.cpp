@@ -35,11 +35,8 @@ std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
 // Samples that nobody gets before the gate is opened.
 class Gated : public data::Dataset {
  public:
+  Gated() : Dataset({.input_shape = {1}, .classes = 1}) {}
   std::int64_t size() const override { return 10; }
-  Shape input_shape() const override { return {1}; }
-  DType input_dtype() const override { return DType::Float32; }
-  std::int64_t classes() const override { return 1; }
-  std::string describe() const override { return "gated"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     std::unique_lock lock(mutex_);
     opened_.wait(lock, [this] { return is_open_; });

@@ -1,4 +1,4 @@
-// Distillation: the loss beside PyTorch's, and runs that learn from another run.
+// Distillation: the loss compared with PyTorch's, and runs that learn from another run.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -65,7 +65,7 @@ TEST_CASE("teacher: a run learns from another run's scores") {
   };
   const StateDict half = run("half", "0.5");
   CHECK(toy::difference(half, run("again", "0.5")) == "");
-  // The classes alone are a run without a teacher.
+  // With weight 0 the run equals a run without a teacher.
   train::start_run(digits("mlp:784-12-10"), folder / "alone");
   const StateDict alone = io::load_safetensors(folder / "alone/model.safetensors").tensors;
   CHECK(toy::difference(half, alone) != "");
@@ -76,7 +76,7 @@ TEST_CASE("teacher: a run learns from another run's scores") {
     CAPTURE(check.detail);
     CHECK(check.passed);
   }
-  // The saved model needs no teacher; a run that goes on does.
+  // The saved model does not need the teacher; resuming does.
   std::filesystem::remove(folder / "teacher/model.safetensors");
   CHECK(train::TrainedModel::open(folder / "half").evaluate().items == 50);
 }
@@ -98,7 +98,7 @@ TEST_CASE("teacher: other weights than those that the run began with are refused
   CHECK(train::resume_run(folder / "student", {}, longer).epochs.size() == 2);
 }
 
-TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
+TEST_CASE("teacher: of sequences, whose padding does not count") {
   const TestFolder folder;
   const auto run = [&](const std::string& name, const std::string& sizes,
                        const std::string& teacher, const std::string& lora) {
@@ -116,12 +116,12 @@ TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
       run("student", "layers=1,heads=2,width=8", folder / "teacher", "").epochs[0].train_loss;
   CHECK(from_other > 0);
   CHECK(from_other < 4);
-  // Adapters in a translator, which is then translated with.
+  // Adapters in a translation network, which then translates.
   run("adapted", "layers=1,heads=2,width=16", "", "rank=2");
   CHECK(train::TrainedModel::open(folder / "adapted").is_translator());
 }
 
-TEST_CASE("teacher: what is said of one is refused where there is none") {
+TEST_CASE("teacher: options of a teacher are refused without a teacher") {
   const TestFolder folder;
   Settings s = digits("mlp:784-8-10");
   train::start_run(s, folder / "run");
@@ -130,7 +130,7 @@ TEST_CASE("teacher: what is said of one is refused where there is none") {
                        doctest::Contains("'temperature' is 2, but there is no teacher"),
                        ValueError);
   CHECK(!std::filesystem::exists(folder / "refused"));
-  // Of a run it is another setting than it was begun with.
+  // For a run this is a changed setting.
   std::ofstream(folder / "run/settings.toml") << s.toml();
   CHECK_THROWS_WITH_AS(train::resume_run(folder / "run"),
                        doctest::Contains("'temperature' is '2', and '4' in the newest checkpoint"),
@@ -149,7 +149,7 @@ TEST_CASE("teacher: one of other classes or inputs is refused") {
   CHECK_THROWS_AS(train::start_run(digits("mlp:784-8-10", folder / "nothing"), ""), Error);
 }
 
-TEST_CASE("teacher: pixels are scaled for both alike, however that is said") {
+TEST_CASE("teacher: pixels must be scaled alike, by whichever setting") {
   const TestFolder folder;
   const auto scenes = [&](const std::string& normalize, const std::string& mean,
                           const std::string& teacher) {
@@ -163,14 +163,14 @@ TEST_CASE("teacher: pixels are scaled for both alike, however that is said") {
                               {"epochs", "1"}});
   };
   train::start_run(scenes("imagenet", "0.1", ""), folder / "teacher");
-  // What input_mean says is not used by either.
+  // Neither network uses input_mean.
   train::start_run(scenes("imagenet", "0.3", folder / "teacher"), folder / "student");
   CHECK_THROWS_WITH_AS(train::start_run(scenes("none", "0.1", folder / "teacher"), ""),
                        doctest::Contains("mean 0.485,0.456,0.406 and deviation"), ValueError);
   CHECK_THROWS_WITH_AS(
       train::start_run(scenes("0.5,0.5,0.5/0.2,0.2,0.2", "0.1", folder / "teacher"), ""),
       doctest::Contains("this run has 0.5 and deviation 0.2: set normalize"), ValueError);
-  // One number for all channels, or as many of the same.
+  // One number for all channels, or the same number for each.
   Settings plain = scenes("none", "0.5", "");
   plain.set("input_std", "0.2");
   train::start_run(plain, folder / "plain");

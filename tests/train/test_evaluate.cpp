@@ -1,5 +1,5 @@
-// What an evaluation measures: averages over what counts, whatever the batches, and the part of the
-// data that is asked for.
+// Evaluation: averages over the targets that count, independent of batches, for the requested part
+// of the data.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kSamples = 53, kClasses = 4;
 
-// A network whose scores are its inputs, so that no product rounds otherwise in another batch.
+// A network whose scores are its inputs, so that no product rounds differently in another batch.
 struct Given : nn::Module {
   Given() : unused(parameter("unused", zeros({1}))) {}
   Tensor forward(const Tensor& x) const override { return x; }
@@ -35,7 +35,7 @@ struct Scored {
   Tensor scores, targets;
 };
 
-// Every third sample is left out, and all of the first ten.
+// Every third sample is ignored, and all of the first ten.
 Scored scored(std::uint64_t seed) {
   Generator g(seed);
   const Tensor scores = randn({kSamples, kClasses}, DType::Float32, &g).eval();
@@ -65,7 +65,7 @@ train::Evaluation measured(const Scored& s, const nn::Loss& loss, std::int64_t b
   return trainer.evaluate(loader);
 }
 
-// Equal to twelve digits.
+// Checks that two numbers agree to twelve digits.
 void check_equal(double a, double b) { CHECK(a == doctest::Approx(b).epsilon(1e-12)); }
 
 void check_equal(const train::Evaluation& a, const train::Evaluation& b) {
@@ -90,7 +90,7 @@ std::vector<nn::Loss> losses() {
 
 }  // namespace
 
-TEST_CASE("evaluate: figures do not depend on batch size and order, with targets left out") {
+TEST_CASE("evaluate: metrics do not depend on batch size and order, with ignored targets") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Scored s = scored(seed);
     for (const nn::Loss& loss : losses()) {
@@ -119,7 +119,7 @@ TEST_CASE("evaluate: accuracy is a share of the targets that count") {
   CHECK(e.confusion.total() == counted);
 }
 
-TEST_CASE("evaluate: a class that the loss ignores counts for nothing") {
+TEST_CASE("evaluate: a class that the loss ignores does not count") {
   Scored s = scored(4);
   auto targets = s.targets.to_vector<std::int64_t>();
   for (std::int64_t& target : targets) target = std::max<std::int64_t>(target, 0);
@@ -129,7 +129,7 @@ TEST_CASE("evaluate: a class that the loss ignores counts for nothing") {
   CHECK(e.confusion.support(0) == 0);
 }
 
-TEST_CASE("evaluate: a loss of one's own averages over its samples") {
+TEST_CASE("evaluate: a user's loss is averaged over its samples") {
   Scored s = scored(5);
   const nn::Loss own = [](const Tensor& scores, const Tensor& target) {
     return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
@@ -139,7 +139,7 @@ TEST_CASE("evaluate: a loss of one's own averages over its samples") {
     CHECK(measured(s, own, batch).loss == doctest::Approx(whole).epsilon(1e-6));
 }
 
-TEST_CASE("evaluate: a sum is averaged over its samples too") {
+TEST_CASE("evaluate: a loss that is a sum is averaged over its samples, too") {
   const Scored s = scored(6);
   const nn::Loss summed =
       nn::CrossEntropyLoss{.ignore_index = data::kIgnoredTarget, .reduction = Reduction::Sum};
@@ -147,7 +147,7 @@ TEST_CASE("evaluate: a sum is averaged over its samples too") {
   for (const std::int64_t batch : {1, 7, 53}) check_equal(measured(s, summed, batch).loss, mean);
 }
 
-TEST_CASE("evaluate: scores that are no numbers are never right") {
+TEST_CASE("evaluate: NaN scores are never correct") {
   Scored s = scored(7);
   std::vector<float> scores = s.scores.to_vector<float>();
   scores[4 * 20 + 1] = std::numeric_limits<float>::quiet_NaN();
@@ -158,9 +158,8 @@ TEST_CASE("evaluate: scores that are no numbers are never right") {
   CHECK(e.accuracy < 1);
 }
 
-TEST_CASE(
-    "training: averages over what counts, and a batch in which nothing does changes nothing") {
-  const Scored s = scored(8);  // the first ten count for nothing
+TEST_CASE("training: averages over counted targets; a batch without any changes nothing") {
+  const Scored s = scored(8);  // the first ten do not count
   for (const std::int64_t batch : {5, 10, 53}) {
     manual_seed(3);
     const nn::Sequential net(nn::Linear(kClasses, kClasses));
@@ -180,7 +179,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("training: a batch in which nothing counts leaves weights and momentum as they are") {
+TEST_CASE("training: a batch without counted targets changes neither weights nor momentum") {
   manual_seed(4);
   const Tensor x = randn({8, kClasses}).eval();
   const Tensor none = full({8}, data::kIgnoredTarget, DType::Int64).eval();
@@ -202,7 +201,7 @@ TEST_CASE("training: a batch in which nothing counts leaves weights and momentum
 
 namespace {
 
-// Rows whose class is told by the first column; `first` numbers them.
+// Rows whose class depends on the first column; numbered from `first` on.
 std::string rows(int count, int first) {
   std::string out = "a,b,label\n";
   for (int k = 0; k < count; ++k) {
@@ -215,7 +214,7 @@ std::string rows(int count, int first) {
 
 }  // namespace
 
-TEST_CASE("evaluate: the run's own data is measured by its own test part, other files whole") {
+TEST_CASE("evaluate: the run's data is measured on its test part, other files completely") {
   const TestFolder folder;
   io::write_file(folder / "rows.csv", rows(200, 0));
   io::write_file(folder / "others.csv", rows(30, 1000));
@@ -243,13 +242,13 @@ TEST_CASE("evaluate: the run's own data is measured by its own test part, other 
   CHECK(model.evaluate("", {.part = data::Split::All}).items == 200);
   CHECK(model.evaluate("csv:" + (folder / "others.csv"), {.part = data::Split::Test}).items == 3);
 
-  // Read once, when it is chosen.
+  // The data is read once, when it is selected.
   const train::Selection chosen = model.select_data("");
   io::write_file(folder / "rows.csv", rows(80, 0));
   CHECK(model.open_set(chosen)->size() == 50);
   CHECK(model.open_set(model.select_data(""))->size() == 20);
 
-  // The file has moved, and is known by its name.
+  // The moved file is recognised by its name.
   std::filesystem::create_directory(folder / "moved");
   io::write_file(folder / "moved/rows.csv", rows(200, 0));
   std::filesystem::remove(folder / "rows.csv");
@@ -258,7 +257,7 @@ TEST_CASE("evaluate: the run's own data is measured by its own test part, other 
   CHECK(moved.loss == own.loss);
 }
 
-TEST_CASE("predict: every sample of a set, in order and in batches, with its name") {
+TEST_CASE("predict: all samples of a set in order, in batches, with names") {
   const TestFolder folder;
   io::write_file(folder / "rows.csv", rows(60, 0));
   train::Settings settings = train::Settings::for_model("mlp:2-8-2");

@@ -1,4 +1,4 @@
-// Transfer learning: weights that fit, parts that do not learn, and what they give, computed once.
+// Transfer learning: loaded weights, frozen parts, and their outputs, computed once.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -40,7 +40,7 @@ Settings with_head(const std::string& weights, const std::string& more = "none")
 
 }  // namespace
 
-TEST_CASE("frozen: a base of other people's weights stays, and is computed once") {
+TEST_CASE("frozen: a pretrained base keeps its weights and is computed once") {
   const TestFolder folder;
   const std::string base = folder / "base.safetensors";
   manual_seed(7);
@@ -60,7 +60,7 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
     }
   CHECK(same > 100);
   CHECK(learnt.at("linear.3.weight").shape() == Shape{10, 8});
-  // The saved model is whole: it takes images.
+  // The saved model is the whole network: it takes images.
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
   CHECK(model.evaluate().items == 12);
   CHECK(model.predict(zeros({2, 3, 32, 32}, DType::UInt8)).shape() == Shape{2, 10});
@@ -72,12 +72,12 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
     CAPTURE(check.detail);
     CHECK(check.passed);
   }
-  // A run that goes on needs the file no more.
+  // Resuming does not need the weight file.
   io::write_file(base, "no weights");
   CHECK(train::resume_run(folder / "run", {}, {{"epochs", "3"}}).epochs.size() == 3);
 }
 
-// Images of files are standardised by channel; what a frozen part gives of them is not.
+// Images from files are normalized by channel; outputs of a frozen part are not.
 TEST_CASE("frozen: the base of a folder of images is computed once") {
   const TestFolder folder;
   for (const char* kind : {"a", "b"}) {
@@ -95,7 +95,7 @@ TEST_CASE("frozen: the base of a folder of images is computed once") {
   CHECK(notes->all.find("computed once: of 20 samples") != std::string::npos);
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 4);
 
-  // Ten crops of each image are tested with, and one that is broken is not.
+  // Evaluation uses ten crops of each image and leaves out the broken image.
   io::write_file(folder / "images/a/3.png", "");
   std::filesystem::copy(folder / "images", folder / "same",
                         std::filesystem::copy_options::recursive);
@@ -112,7 +112,7 @@ TEST_CASE("frozen: the base of a folder of images is computed once") {
   CHECK(result.test->loss == doctest::Approx(whole.loss).epsilon(1e-4));
 }
 
-TEST_CASE("frozen: what is kept trains as what is computed in every step") {
+TEST_CASE("frozen: kept outputs train like outputs computed in every step") {
   const TestFolder folder;
   std::vector<std::vector<double>> losses;
   for (const char* augment : {"none", "cutout=1"}) {  // the latter changes one pixel
@@ -127,7 +127,7 @@ TEST_CASE("frozen: what is kept trains as what is computed in every step") {
     CHECK(losses[0][k] == doctest::Approx(losses[1][k]).epsilon(0.05));
 }
 
-TEST_CASE("frozen: what cannot be is refused with a way out") {
+TEST_CASE("frozen: impossible settings are refused with an alternative") {
   const TestFolder folder;
   const std::string file = folder / "other.safetensors";
   io::save_safetensors(file, {{"something", zeros({3})}});
@@ -147,7 +147,7 @@ TEST_CASE("frozen: what cannot be is refused with a way out") {
                        ValueError);
 }
 
-TEST_CASE("rates of parts: shares of the learning rate, the inner part's before the outer's") {
+TEST_CASE("rates of parts: factors of the learning rate; the most specific name applies") {
   const TestFolder folder;
   const auto run = [&](const std::string& name, const std::string& rates, const char* epochs) {
     const Settings s = Settings::resolve("resnet20:width=4", "",
@@ -167,7 +167,7 @@ TEST_CASE("rates of parts: shares of the learning rate, the inner part's before 
     train::start_run(s, folder / name);
     return io::load_safetensors(folder / name + "/model.safetensors").tensors;
   };
-  // One step of plain descent: what each weight moves by is its rate times the same gradient.
+  // One plain SGD step: each weight changes by its rate times the same gradient.
   const StateDict start = run("start",
                               "conv1=1e-30,bn1=1e-30,layer1=1e-30,layer2=1e-30,"
                               "layer3=1e-30,linear=1e-30",
@@ -197,7 +197,7 @@ TEST_CASE("rates of parts: shares of the learning rate, the inner part's before 
     CHECK_THROWS_AS(run("b", bad, "1"), ValueError);
 }
 
-// What such networks were published with, so that a photograph gives what it gives there.
+// The published normalization is used, so that an image gives the published result.
 TEST_CASE("frozen: weights with torchvision's names fit and scale images as torchvision does") {
   const TestFolder folder;
   const std::string file = folder / "alexnet.safetensors";
@@ -214,7 +214,7 @@ TEST_CASE("frozen: weights with torchvision's names fit and scale images as torc
   io::save_safetensors(small, models::create("resnet20:width=4").state_dict());
   CHECK_FALSE(train::TrainedModel::with_weights(Settings::for_model("resnet20:width=4"), small)
                   .fits_images());
-  // What is said stays.
+  // A given setting is kept.
   settings.normalize = "0.5,0.5,0.5/0.25,0.25,0.25";
   CHECK(train::TrainedModel::with_weights(settings, file).settings().normalize ==
         settings.normalize);

@@ -1,5 +1,5 @@
-// Writing text: decoding token by token is the whole forward pass, draws obey their options, and
-// what cannot write says so.
+// Text generation: decoding token by token equals the whole forward pass, sampling obeys its
+// options, and models that cannot generate say so.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -58,7 +58,7 @@ TEST_CASE("generate: a token at a time gives the scores of all at once") {
   }
 }
 
-TEST_CASE("generate: a model that has learnt a pattern goes on with it, past its context") {
+TEST_CASE("generate: a model continues a learned pattern beyond its context") {
   const TestFolder folder;
   const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
   const std::string wanted = "cd, ef. ab cd, ef. ab cd, ef. ";
@@ -81,7 +81,7 @@ TEST_CASE("generate: a model that has learnt a pattern goes on with it, past its
   CHECK_THROWS_AS(model.generate("ab", {.temperature = -1}), ValueError);
   CHECK_THROWS_AS(model.generate("ab", {.top_k = -1}), ValueError);
   CHECK_THROWS_AS(model.generate("ab", {.top_p = 0}), ValueError);
-  // The file of weights knows its tokens without the run or the text.
+  // The weight file contains the tokens; neither the run nor the text is needed.
   const train::TrainedModel file = train::TrainedModel::open(folder / "run/model.safetensors");
   CHECK(file.generate("ab ", {.tokens = 30, .temperature = 0}) == wanted);
   const train::Evaluation test = model.evaluate();
@@ -89,7 +89,7 @@ TEST_CASE("generate: a model that has learnt a pattern goes on with it, past its
   CHECK(test.loss < 1);
 }
 
-TEST_CASE("generate: by words, with the spaces that people set") {
+TEST_CASE("generate: words are joined with natural spaces") {
   const TestFolder folder;
   const train::TrainedModel model = train::TrainedModel::open(trained(folder, "words"));
   CHECK(model.generate("ab", {.tokens = 9, .temperature = 0}) == " cd, ef. ab cd, ef.");
@@ -108,7 +108,7 @@ TEST_CASE("generate: a network may have more outputs than its text has tokens") 
   CHECK(model.test_set(model.settings().data)->class_names().size() < 20);
 }
 
-TEST_CASE("generate: the token behind a text, of what a context holds") {
+TEST_CASE("generate: the token after a text, from the tokens that fit the context") {
   const TestFolder folder;
   const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
   const auto likeliest = [&](const Tensor& shares) {
@@ -128,7 +128,7 @@ TEST_CASE("generate: other texts are read by the tokens that the model knows") {
   const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
   std::string fewer, foreign;
   for (int i = 0; i < 100; ++i) fewer += "cd, ef. ", foreign += "ab xy. ";
-  std::ofstream(folder / "fewer.txt") << fewer;  // of whose own letters c were the first
+  std::ofstream(folder / "fewer.txt") << fewer;  // among this text's own characters c is the first
   std::ofstream(folder / "foreign.txt") << foreign;
   const std::string spec = "text:" + (folder / "fewer.txt") + ",length=8";
   const auto set = model.test_set(spec);
@@ -139,7 +139,7 @@ TEST_CASE("generate: other texts are read by the tokens that the model knows") {
   CHECK_THROWS_AS(model.test_set("text:" + (folder / "foreign.txt") + ",length=8"), ValueError);
 }
 
-TEST_CASE("generate: a classifier cannot write") {
+TEST_CASE("generate: a classifier cannot generate") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("mlp:784-4-10");
   s.data = "digits:20,10";
@@ -148,7 +148,7 @@ TEST_CASE("generate: a classifier cannot write") {
   CHECK_THROWS_AS(train::TrainedModel::open(folder / "run").generate("a"), ValueError);
 }
 
-TEST_CASE("generate: weights from elsewhere write with their tokenizer") {
+TEST_CASE("generate: published weights generate with their tokenizer") {
   const TestFolder folder;
   const auto tokenizer = std::make_shared<const data::Tokenizer>(
       data::Tokenizer::open("tests/e2e/fixtures/tokenizers/gpt2"));
@@ -168,7 +168,7 @@ TEST_CASE("generate: weights from elsewhere write with their tokenizer") {
   CHECK(text == told);
   CHECK(!text.empty());
   CHECK(model.generate("The quick", options) == text);
-  // The same weights without the tokenizer do not know what their tokens are.
+  // Without the tokenizer the weights cannot generate.
   CHECK_THROWS_WITH_AS(model.generate("The", {}), doctest::Contains("tokenizer"), ValueError);
   settings.classes = 7;
   io::save_weights(folder / "few.pt", models::create(kModel, {.classes = 7}).state_dict());

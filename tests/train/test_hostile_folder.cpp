@@ -1,4 +1,4 @@
-// Folders of runs and of what they keep in which another user has planted links.
+// Run folders and caches in which another user has planted links.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using namespace tenon;
 namespace fs = std::filesystem;
 
 TEST_CASE("hostile folder: links of another user are refused, before anything is written") {
-  if (::geteuid() != 0) return;  // nobody else makes links of others
+  if (::geteuid() != 0) return;  // only root can create links of other users
   const TestFolder folder;
   const std::string precious = folder / "precious";
   for (const char* name : {"lock", "log.csv", "log.jsonl", "model.safetensors", "settings.toml",
@@ -34,14 +34,14 @@ TEST_CASE("hostile folder: links of another user are refused, before anything is
       const train::RunFolder made(run, false);
       FAIL("was taken");
     } catch (const IoError& error) {
-      CHECK(std::string(error.what()).find(link + ": is a link that user 65534 made") == 0);
+      CHECK(std::string(error.what()).find(link + ": is a symbolic link of user 65534") == 0);
     }
     CHECK(io::read_file(precious) == "mine");
     fs::remove_all(run);
   }
 }
 
-TEST_CASE("hostile folder: one's own links are followed") {
+TEST_CASE("hostile folder: the user's own links are followed") {
   const TestFolder folder;
   fs::create_directories(folder / "elsewhere");
   fs::create_directories(folder / "run");
@@ -79,7 +79,7 @@ TEST_CASE("hostile folder: nothing is removed in a cache that is refused") {
     touches_nothing();
     REQUIRE(::chown(frozen.c_str(), 0, 0) == 0);
   }
-  kept.make_room(1000);  // of one's own
+  kept.make_room(1000);  // in the user's own cache
   CHECK(fs::is_empty(frozen));
   fs::remove(frozen);
   if (::geteuid() != 0) return;

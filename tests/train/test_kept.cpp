@@ -1,5 +1,5 @@
-// What frozen parts give, kept on disk from run to run, of variants of examples, and of parts more
-// than one of whose values is read.
+// Outputs of frozen parts on disk: reuse between runs, variants of augmentation, and cuts through
+// several tensors.
 #include <doctest/doctest.h>
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ class Watch : public train::Callback {
   std::int64_t computed = 0;
 };
 
-// The user's cache lies in the test's folder.
+// Puts the user's cache into the test's folder.
 class OwnCache {
  public:
   explicit OwnCache(const std::string& folder) {
@@ -114,12 +114,12 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   CHECK(off.watch.says("in every step: keep_frozen is off"));
   CHECK(off.result.epochs[1].train_loss ==
         doctest::Approx(first.result.epochs[1].train_loss).epsilon(1e-4));
-  // A batch norm that learns reads what is frozen in two ways.
+  // A trainable batch norm reads the frozen output twice.
   const Run norm = run(head_on({{"freeze", "conv1,layer1"}}), folder / "norm");
   CHECK(
       norm.watch.says("in every step: the layer that reads it reads another value in evaluation"));
   CHECK(norm.watch.says("a trainable batch norm"));
-  // What does not reach the frozen part changes nothing; what does is another key.
+  // Settings that do not affect the frozen part reuse the file; others have another key.
   CHECK(run(head_on({{"head", "4,tanh"}, {"batch", "7"}}), folder / "a").watch.computed == 0);
   CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 54);  // other weights
   CHECK(run(head_on({{"data", "scenes:40,10,5"}}), folder / "c").watch.computed == 54);
@@ -128,7 +128,7 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   CHECK(run(head_on(), folder / "f").watch.computed == 0);
 }
 
-TEST_CASE("kept: a file that is damaged, cut off or another's is computed again, and says so") {
+TEST_CASE("kept: a damaged, truncated or wrong file is computed again, with a message") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const std::string frozen = folder / "cache/frozen";
@@ -160,7 +160,7 @@ TEST_CASE("kept: a file that is damaged, cut off or another's is computed again,
   again("other data or weights");
 }
 
-TEST_CASE("kept: the folder is bounded, and a run does without it") {
+TEST_CASE("kept: the folder has a limit, and a run works without the folder") {
   const TestFolder folder;
   const std::vector<std::byte> record(1000);
   const train::KeptFolder kept(folder / "frozen", 3000);
@@ -174,13 +174,13 @@ TEST_CASE("kept: the folder is bounded, and a run does without it") {
     fs::last_write_time(kept.file_of(key),
                         fs::file_time_type::clock::now() - std::chrono::hours(100 - 10 * k));
   }
-  CHECK(kept.read({1, 1}, 1, record.size(), why) == nullptr);  // used longest ago
+  CHECK(kept.read({1, 1}, 1, record.size(), why) == nullptr);  // the least recently used
   CHECK(why == "");
   CHECK(kept.read({4, 4}, 1, record.size(), why) != nullptr);
   CHECK(kept.read({4, 4}, 1, record.size() / 2, why) == nullptr);
   CHECK(why.find("other data or weights") != std::string::npos);
   CHECK_THROWS_WITH_AS(kept.make_room(4000), doctest::Contains("frozen_cache"), IoError);
-  // One that is given up leaves nothing, and what a killed process left goes after a day.
+  // An abandoned writer leaves no file; files of killed processes are removed after a day.
   { const train::KeptWriter given_up(kept, {9, 9}, 1, record.size()); }
   const std::string left = folder / "frozen/1234.kept.77.tmp";
   std::ofstream(left) << "x";
@@ -199,7 +199,7 @@ TEST_CASE("kept: the folder is bounded, and a run does without it") {
                        ValueError);
 }
 
-TEST_CASE("kept: variants of augmentation are computed once and come again") {
+TEST_CASE("kept: variants of augmentation are computed once and reused") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const auto with = [&](const std::string& name, const char* augment, const char* variants) {
@@ -217,24 +217,24 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CHECK(every.watch.says("--frozen-variants"));
     CHECK(every.watch.computed == 0);
     CHECK(four.watch.says("of 4 variants of 40 samples, and of 14 to be measured"));
-    CHECK(four.watch.computed >= 160);  // and those to be measured, the first time
-    CHECK(two.watch.computed == 0);     // the first two of these
+    CHECK(four.watch.computed >= 160);  // and the validation and test samples, the first time
+    CHECK(two.watch.computed == 0);     // the first two of the four
     CHECK(one.watch.says("of one variant of 54 samples"));
-    // As many variants as epochs are what every step would have computed.
+    // With as many variants as epochs, the result equals computing in every step.
     for (std::size_t k = 0; k < 4; ++k)
       CHECK(four.result.epochs[k].train_loss ==
             doctest::Approx(every.result.epochs[k].train_loss).epsilon(1e-4));
     CHECK(two.result.epochs[1].train_loss == four.result.epochs[1].train_loss);
     CHECK(two.result.epochs[2].train_loss != four.result.epochs[2].train_loss);
   }
-  // Without augmentation all variants are one.
+  // Without augmentation all variants are equal.
   CHECK(with("none", "none", "3").watch.says("computed once: of 54 samples"));
 }
 
-TEST_CASE("kept: parts more than one of whose values is read") {
+TEST_CASE("kept: frozen parts with several outputs") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
-  // The second half of a residual block reads what the first gives, and the block's own input.
+  // The second half of a residual block reads the first half's output and the block's input.
   const auto with = [&](const char* keep) {
     return run(head_on({{"freeze", "conv1,bn1,layer1.0.conv1,layer1.0.bn1"},
                         {"keep_frozen", keep},
@@ -292,8 +292,7 @@ TEST_CASE("kept: a whole trunk of BERT, and all but its last layer") {
   }
 }
 
-TEST_CASE(
-    "kept: a run that is stopped while frozen parts are computed goes on from its beginning") {
+TEST_CASE("kept: a run stopped while frozen parts are computed starts again") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const auto watch = std::make_shared<Watch>();

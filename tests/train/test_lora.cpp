@@ -1,4 +1,4 @@
-// Low-rank adapters: peft's formula, what learns, and a model's file without them.
+// Low-rank adapters: peft's formula, the trainable parameters, and a merged model file.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -84,7 +84,7 @@ TEST_CASE("lora: W + alpha / rank * B A, and B is zero at first") {
   CHECK(peft.size() == 4);
 }
 
-TEST_CASE("lora: gradients reach the adapters alone, and are right") {
+TEST_CASE("lora: only adapters have gradients, and the gradients are right") {
   manual_seed(2);
   const nn::Sequential plain(nn::Linear(4, 3));
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 4});
@@ -101,8 +101,8 @@ TEST_CASE("lora: gradients reach the adapters alone, and are right") {
   CHECK(distance(grads[1], matmul(g, transpose(a, 0, 1)) * 2.0) < 1e-4);
 }
 
-TEST_CASE("lora: no gradient of a weight's size is formed, where nothing but products reads it") {
-  // Products in the gradients' graph with as many numbers as a weight has.
+TEST_CASE("lora: no gradient of a weight's size exists if only products read the weight") {
+  // Counts products in the gradient graph with as many elements as a weight.
   const auto largest = [](const nn::AnyModule& net, const Tensor& x, std::int64_t size) {
     int found = 0;
     const Tensor y = net(x);
@@ -121,7 +121,7 @@ TEST_CASE("lora: no gradient of a weight's size is formed, where nothing but pro
     const Tensor x = randn(all).eval();
     CHECK(largest(net, x, 1200) == 0);
     CHECK(largest(net, x, 330) == 0);
-    // The same gradients as by W's own.
+    // The gradients equal those computed from W's gradient.
     const nn::Sequential sums(nn::Linear(40, 30), nn::ReLU(), nn::Linear(30, 11));
     sums.load_state_dict(train::merged_state(net));
     const Tensor loss = sum(square(net(x))), same = sum(square(sums(x)));
@@ -140,7 +140,7 @@ TEST_CASE("lora: no gradient of a weight's size is formed, where nothing but pro
   const nn::AnyModule gpt2 = train::with_adapters(small_gpt2(), {.rank = 2, .alpha = 2});
   const Tensor tokens = Tensor::from(std::vector<std::int64_t>{1, 5, 2, 9, 3, 3}, {2, 3});
   for (const std::int64_t size : {16 * 48, 16 * 64}) CHECK(largest(gpt2, tokens, size) == 0);
-  // Attention's joint projection is read in three parts: there the sum stands for it.
+  // Attention's joint projection is read in three parts, so it is replaced by the sum.
   const nn::AnyModule joint = train::with_adapters(
       nn::Sequential(nn::TransformerEncoderLayer(10, 2, {.dim_feedforward = 12})),
       {.rank = 2, .alpha = 2});
@@ -154,7 +154,7 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
   const nn::AnyModule net = train::with_adapters(plain, {.rank = 2, .alpha = 2});
   std::vector<std::string> names;
   for (const nn::NamedTensor& p : net.named_trainable_parameters()) names.push_back(p.name);
-  CHECK(names.size() == 2 * 2 * 4);  // of two blocks: c_attn, c_proj, c_fc, c_proj
+  CHECK(names.size() == 2 * 2 * 4);  // two blocks with c_attn, c_proj, c_fc, c_proj
   CHECK(names.front() == "lora.transformer.h.0.attn.c_attn.weight.A");
   CHECK(distance(net(tokens), before) == 0);
   manual_seed(9);
@@ -182,6 +182,27 @@ TEST_CASE("lora: projections of attention and Conv1D have adapters, embeddings h
   CHECK(encoder.state_dict().at("lora.0.self_attn.in_proj_weight.B").shape() == Shape{24, 2});
 }
 
+namespace {
+// Says that it is GPT-2's linear layer, and is another one.
+class Named : public nn::Module {
+ public:
+  Named() : weight_(parameter("weight", zeros({4, 4}))) {}
+  Tensor forward(const Tensor& x) const override { return x + matmul(x, exp(weight_)); }
+  std::string describe() const override { return "Conv1D(4, 4)"; }
+
+ private:
+  Tensor weight_;
+};
+}  // namespace
+
+TEST_CASE("lora: layers are known by their type, not by the text that describes them") {
+  const nn::AnyModule net =
+      train::with_adapters(nn::Sequential(Named(), nn::Linear(4, 3)), {.rank = 1, .alpha = 1});
+  std::string names;
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) names += p.name + " ";
+  CHECK(names == "lora.1.weight.A lora.1.weight.B ");
+}
+
 TEST_CASE("lora: targets and parts that learn are named") {
   const auto names_of = [](const LoraOptions& options) {
     std::string all;
@@ -206,11 +227,11 @@ TEST_CASE("lora: targets and parts that learn are named") {
   CHECK(train::parse_lora("rank=4").alpha == 4);
 }
 
-TEST_CASE("lora: a run learns its adapters, repeats bit for bit, and leaves a plain model") {
+TEST_CASE("lora: a run trains adapters, repeats bit for bit, and saves a merged model") {
   const TestFolder folder;
   const Settings s = adapted_run("rank=2,alpha=8");
   train::start_run(s, folder / "run");
-  // The base is what the seed draws; the file has the sums.
+  // The base has the seed's initial values; the file has the sums.
   const io::SafeTensors file = io::load_safetensors(folder / "run/model.safetensors");
   CHECK(file.tensors.size() == 4);
   const StateDict adapters = io::load_safetensors(folder / "run/adapters.safetensors").tensors;
@@ -223,7 +244,7 @@ TEST_CASE("lora: a run learns its adapters, repeats bit for bit, and leaves a pl
     CAPTURE(check.detail);
     CHECK(check.passed);
   }
-  // Before a run's end its checkpoint is read, adapters and all.
+  // Before the end of a run its checkpoint is read, including adapters.
   train::start_run(adapted_run("rank=2,alpha=8", "1"), folder / "one");
   const Tensor images = zeros({2, 1, 28, 28}, DType::UInt8);
   const Tensor ended = train::TrainedModel::open(folder / "one").predict(images);
@@ -231,7 +252,7 @@ TEST_CASE("lora: a run learns its adapters, repeats bit for bit, and leaves a pl
   CHECK(distance(train::TrainedModel::open(folder / "one").predict(images), ended) < 1e-6);
 }
 
-TEST_CASE("lora: what is frozen before adapters is computed once") {
+TEST_CASE("lora: parts frozen before the adapters are computed once") {
   const TestFolder folder;
   const auto notes = std::make_shared<ToldNotes>();
   Settings s = Settings::resolve("resnet20:width=4", "",
@@ -247,7 +268,7 @@ TEST_CASE("lora: what is frozen before adapters is computed once") {
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 12);
 }
 
-TEST_CASE("lora: a new head must be said to learn") {
+TEST_CASE("lora: a new head requires learn=") {
   Settings s = Settings::resolve("resnet20:width=4", "",
                                  {{"data", "scenes:20,10"},
                                   {"augment", "none"},

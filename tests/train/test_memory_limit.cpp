@@ -1,5 +1,4 @@
-// Runs under a limit of planned memory: refused before they have a folder, tested in batches that
-// fit.
+// Runs with a memory limit: refused before they have a folder; evaluation uses batches that fit.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -24,7 +23,7 @@ Context limited_to(std::int64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("memory limit: tests take fewer examples at a time and say the same") {
+TEST_CASE("memory limit: evaluation uses smaller batches with the same result") {
   const TestFolder folder;
   const Settings settings =
       Settings::resolve("lenet5", "", {{"data", "digits:64,300"}, {"batch", "4"}, {"epochs", "1"}});
@@ -33,10 +32,11 @@ TEST_CASE("memory limit: tests take fewer examples at a time and say the same") 
   const train::TrainResult run = train::start_run(settings, folder / "run");
   REQUIRE(run.epochs.size() == 1);
   CHECK(run.epochs[0].train_loss == free.epochs[0].train_loss);
-  CHECK(*run.epochs[0].validation_accuracy == *free.epochs[0].validation_accuracy);
+  CHECK(*run.epochs[0].validation_metrics["accuracy"] ==
+        *free.epochs[0].validation_metrics["accuracy"]);
   CHECK(*run.epochs[0].validation_loss ==
         doctest::Approx(*free.epochs[0].validation_loss).epsilon(1e-6));
-  // All at a time are more than fit, of which there would have been no use in a smaller batch.
+  // An explicit batch size that does not fit is refused.
   CHECK_THROWS_AS(train::TrainedModel::open(folder / "run").evaluate("", {.batch = 250}),
                   MemoryError);
 }
@@ -50,7 +50,7 @@ TEST_CASE("memory limit: a run that does not fit leaves no folder, whatever is t
   };
   const std::vector<std::pair<std::string, std::string>> few = {
       {"data", "digits:64,32"}, {"batch", "8"}, {"epochs", "2"}};
-  // Adam's state is what makes it too large; without momentum SGD has none.
+  // Adam's state exceeds the limit; SGD without momentum has no state.
   Settings settings = Settings::resolve("mlp:784-512-10", "", few);
   settings.set("optimizer", "adam");
   refused(settings, 6 << 20);
@@ -60,7 +60,7 @@ TEST_CASE("memory limit: a run that does not fit leaves no folder, whatever is t
     const ContextScope scope(limited_to(6 << 20));
     CHECK_NOTHROW(train::start_run(settings, folder / "fits"));
   }
-  // Of a later stage everything learns.
+  // In a later stage all parameters learn.
   settings = Settings::resolve("mlp:784-512-10", "", few);
   settings.set("freeze", "0");
   const ContextScope scope(limited_to(4 << 20));
@@ -69,7 +69,7 @@ TEST_CASE("memory limit: a run that does not fit leaves no folder, whatever is t
   refused(settings, 4 << 20);
 }
 
-TEST_CASE("memory limit: outputs are as many as the data's") {
+TEST_CASE("memory limit: the number of outputs is that of the data") {
   const TestFolder folder;
   std::ofstream text(folder / "text.txt");
   for (int k = 0; k < 200; ++k) text << "a line of few letters " << k << '\n';

@@ -1,4 +1,4 @@
-// Metrics against figures worked out by hand.
+// Metrics compared with values computed by hand.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,10 +17,11 @@ TEST_CASE("metrics: accuracy and top-k, equal scores and NaN included") {
                                              NAN, NAN, NAN},
                                             {4, 3});
   const Tensor targets = Tensor::from<std::int64_t>({1, 1, 0, 0}, {4});
-  CHECK(metrics::accuracy(scores, targets) == 0.25);  // of equals the first counts
+  CHECK(metrics::accuracy(scores, targets) == 0.25);  // of equal scores the first counts
   CHECK(metrics::top_k_accuracy(scores, targets, 2) == 0.5);
   CHECK(metrics::top_k_accuracy(scores, targets, 3) == 0.75);
-  CHECK(metrics::top_k_accuracy(scores, targets, 7) == 0.75);  // as of 3: there are no more classes
+  CHECK(metrics::top_k_accuracy(scores, targets, 7) ==
+        0.75);  // like top 3: there are only three classes
   CHECK(metrics::predictions(Tensor::from<float>({1, 3, 3, 2, 0, 1}, {2, 3})) ==
         std::vector<std::int64_t>{1, 0});
   CHECK(metrics::predictions(Tensor::from<float>({NAN, 1, 1, NAN}, {2, 2})) ==
@@ -63,7 +64,7 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(cells.size() == 5);
   CHECK((cells[0].target == 0 && cells[0].predicted == 0 && cells[0].count == 2));
   CHECK(m.predicted(1) == 3);
-  ConfusionMatrix many(100'000);  // as many pairs would not fit
+  ConfusionMatrix many(100'000);  // a full matrix would not fit in memory
   many.add(99'999, 7);
   CHECK(many.precision(7) == 0);
   CHECK(many.cells().size() == 1);
@@ -81,7 +82,7 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(undecided.recall(1) == 0);
 }
 
-TEST_CASE("metrics: a running mean weighs its values") {
+TEST_CASE("metrics: a running mean weights its values") {
   metrics::RunningMean mean;
   CHECK(std::isnan(mean.value()));
   mean.add(1, 3);
@@ -90,7 +91,7 @@ TEST_CASE("metrics: a running mean weighs its values") {
   CHECK(mean.weight() == 4);
 }
 
-TEST_CASE("metrics: NaN anywhere is no class, and NaN of what is computed from scores") {
+TEST_CASE("metrics: a NaN score predicts no class and makes score metrics NaN") {
   std::uint64_t state = 7;
   const auto draw = [&](std::uint64_t below) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -122,14 +123,14 @@ TEST_CASE("metrics: NaN anywhere is no class, and NaN of what is computed from s
       return none;
     };
     CHECK_FALSE(measure(scores));
-    // One NaN, wherever it stands.
+    // One NaN at any position.
     scores[static_cast<std::size_t>(draw(static_cast<std::uint64_t>(count * classes)))] = NAN;
     CHECK(measure(scores));
   }
   const Tensor target = Tensor::from<std::int64_t>({0, 1}, {2});
   CHECK(std::isnan(metrics::roc_auc(Tensor::from<float>({NAN, 1, 0, 2}, {2, 2}), target)));
   CHECK(std::isnan(metrics::roc_auc(Tensor::from<float>({NAN, 1}, {2}), target)));
-  // Of quantities too, where the targets are all equal as well.
+  // Regression, too, even if all targets are equal.
   for (const float other : {1.0f, 2.0f}) {
     metrics::RegressionErrors errors;
     errors.add(Tensor::from<float>({NAN, 1}, {2}), Tensor::from<float>({1, other}, {2}));

@@ -1,5 +1,4 @@
-// Runs of networks in files: the same bits as a built-in one, and folders that need the file no
-// more.
+// Runs of network files: the same bits as built-in networks, and folders that do not need the file.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -11,7 +10,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/images.h"
+#include "train/resolved.h"
 
 using namespace tenon;
 using train::Settings;
@@ -42,7 +41,7 @@ void check_same_weights(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-TEST_CASE("network runs: a built-in network's file trains to the same bits") {
+TEST_CASE("network runs: the file of a built-in network trains with the same bits") {
   const TestFolder folder;
   io::write_file(folder / "mine.toml", models::toml("lenet5"));
   for (const std::string& model : {std::string("lenet5"), folder / "mine.toml"}) {
@@ -53,7 +52,7 @@ TEST_CASE("network runs: a built-in network's file trains to the same bits") {
   check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
 }
 
-TEST_CASE("network runs: a run that was moved needs its file no more") {
+TEST_CASE("network runs: a moved run does not need its network file") {
   const TestFolder folder;
   const std::string file = folder / "net.toml";
   io::write_file(file, kNet);
@@ -73,12 +72,12 @@ TEST_CASE("network runs: a run that was moved needs its file no more") {
   CHECK(alone.settings().model_toml() == kNet);
   CHECK(run.evaluate().accuracy == alone.evaluate("digits:200,50").accuracy);
   CHECK(train::verify_run(folder / "moved", 5).passed());
-  // Settings of a run are settings for the next.
+  // A run's settings can be used for the next run.
   CHECK(Settings::resolve("", folder / "moved/settings.toml", {}).network == kNet);
   CHECK(Settings::resolve("lenet5", folder / "moved/settings.toml", {}).network.empty());
 }
 
-TEST_CASE("network runs: what is wrong is found before there is a folder") {
+TEST_CASE("network runs: errors are found before a folder is created") {
   const TestFolder folder;
   const std::string file = folder / "net.toml";
   CHECK_THROWS_AS(Settings::for_model(file), IoError);
@@ -107,7 +106,7 @@ TEST_CASE("network runs: what is wrong is found before there is a folder") {
   CHECK(s.model == "lenet5");
 }
 
-TEST_CASE("network runs: tables are standardized, for quantities and for classes") {
+TEST_CASE("network runs: tables are standardized, for regression and classification") {
   const TestFolder folder;
   std::string rows = "a,b,y\n";
   for (int k = 0; k < 120; ++k) rows += cat(k % 7, ",", 100 * (k % 5), ",", 10 * (k % 7) + 3, "\n");
@@ -124,7 +123,7 @@ TEST_CASE("network runs: tables are standardized, for quantities and for classes
   CHECK(state.contains("input_mean"));
   CHECK(state.contains("0.weight"));
   CHECK(model.evaluate().errors.has_value());
-  // The same numbers as the perceptron of these sizes.
+  // The same results as the mlp of these sizes.
   Settings page = Settings::for_model("mlp:2-8-1");
   for (const Settings::Key& key : s.keys())
     if (key.name != "model") page.set(key.name, key.value);
@@ -133,7 +132,7 @@ TEST_CASE("network runs: tables are standardized, for quantities and for classes
   check_same_weights(folder / "run/model.safetensors", folder / "page/model.safetensors");
 }
 
-TEST_CASE("network runs: adapters of a file's projections are a built-in network's") {
+TEST_CASE("network runs: adapters of a file's layers equal those of the built-in network") {
   const TestFolder folder;
   std::string text;
   for (int k = 0; k < 60; ++k) text += "the sea is wide and the land is far\n";
@@ -151,7 +150,7 @@ TEST_CASE("network runs: adapters of a file's projections are a built-in network
   check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
 }
 
-TEST_CASE("network runs: a file's changes of images are made, and checked") {
+TEST_CASE("network runs: a file's augmentation is applied and checked") {
   const TestFolder folder;
   const std::string file = folder / "net.toml";
   const std::string net =
@@ -161,7 +160,7 @@ TEST_CASE("network runs: a file's changes of images are made, and checked") {
     io::write_file(file, net + recipe);
     Settings s = Settings::for_model(file);
     s.data = data;
-    return train::augmentation_of(s).steps.text();
+    return train::ResolvedRun(s).augmentation.steps.text();
   };
   const auto list = [](const std::string& text) { return data::Transforms::parse(text).text(); };
   const std::string usual = list("resized_crop,flip");
@@ -174,11 +173,11 @@ TEST_CASE("network runs: a file's changes of images are made, and checked") {
   Settings given = Settings::for_model(file);
   given.set("data", "folder:in");
   given.set("augment", "flip");
-  CHECK(train::augmentation_of(given).steps.text() == list("flip"));
-  // A built-in network's are for CIFAR's images.
+  CHECK(train::ResolvedRun(given).augmentation.steps.text() == list("flip"));
+  // The augmentation of a built-in network is for CIFAR's images.
   Settings named = Settings::for_model("resnet20");
   named.data = "folder:in";
-  CHECK(train::augmentation_of(named).steps.text() == usual);
+  CHECK(train::ResolvedRun(named).augmentation.steps.text() == usual);
   CHECK_THROWS_WITH_AS(changes("epochs = 1\naugment = \"flipp\"\n", "folder:in"),
                        doctest::Contains("net.toml, line 6: setting 'augment' is 'flipp'"),
                        FormatError);

@@ -1,5 +1,5 @@
 // Every numeric option of training, optimizers, schedules, loaders and sets is refused outside its
-// range, by its name, where it is given. tests/guards/options.py finds options that lack a row.
+// range, by name, where it is given. tests/guards/options.py finds options without a row here.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,8 +14,8 @@
 #include <tenon/models.h>
 #include <tenon/text.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "io/folder.h"
 #include "train/toy.h"
 
@@ -26,7 +26,7 @@ using namespace tenon;
 const double kNan = std::numeric_limits<double>::quiet_NaN(),
              kInfinite = std::numeric_limits<double>::infinity();
 
-// What `use` says of these values: it must name the option, the value's place and the range.
+// The error for each value must name the option, its struct and the range.
 template <class Options, class Member>
 void refuses(const char* name, Member Options::*member, const std::vector<double>& bad,
              const std::function<void(const Options&)>& use, const Options& good = {}) {
@@ -65,7 +65,7 @@ const std::vector<double> kNoCount{-1, -1000000}, kNoPositive{0, -1},
 
 }  // namespace
 
-TEST_CASE("option ranges: sentences") {
+TEST_CASE("option ranges: message texts") {
   CHECK(at_least(1).text() == "at least 1");
   CHECK(from_to(0, 1).text() == "from 0 to 1");
   CHECK(from_below(0, 1).text() == "at least 0 and below 1");
@@ -107,7 +107,7 @@ TEST_CASE("option ranges: TrainOptions") {
   CHECK_THROWS_WITH_AS(make_trainer(descending), doctest::Contains("ascending"), ValueError);
 }
 
-TEST_CASE("option ranges: Mixing, of training and of its draws") {
+TEST_CASE("option ranges: Mixing, in training and alone") {
   using data::Mixing;
   for (const bool trains : {true, false}) {
     const auto use = [trains](const Mixing& mixing) {
@@ -125,7 +125,7 @@ TEST_CASE("option ranges: Mixing, of training and of its draws") {
                        ValueError);
 }
 
-TEST_CASE("option ranges: ScheduleOptions, by name and where a trainer is made") {
+TEST_CASE("option ranges: ScheduleOptions, by name and in a trainer") {
   using optim::ScheduleOptions;
   for (const std::string& schedule : optim::schedule_names()) {
     CAPTURE(schedule);
@@ -313,7 +313,7 @@ TEST_CASE("option ranges: loaders and sets") {
   CHECK_THROWS_AS(made.set_epoch(-1), ValueError);
 }
 
-TEST_CASE("option ranges: texts, and what is asked of trained models") {
+TEST_CASE("option ranges: texts, and options of trained models") {
   const TestFolder folder;
   io::write_file(folder / "text.txt", cat(std::string(400, 'a'), " b c d e f g h"));
   using data::TextOptions;

@@ -1,5 +1,5 @@
-// What is measured of a part means the same whatever batches, order or padding it comes in, for
-// each kind of task; a part that does not fit is named before the first step.
+// Metrics of a part do not depend on batches, order or padding, for each kind of task. A part that
+// does not fit is refused by name before the first step.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using namespace tenon;
 using train::StopReason;
 using train::TrainOptions;
 
-// A task: samples, a network that gives something else for each of them, a loss.
+// A task: samples, a network with a different output for each of them, a loss.
 struct Kind {
   const char* name;
   Tensor input, target;
@@ -84,15 +84,15 @@ std::shared_ptr<data::Dataset> set_of(const Kind& kind, const Tensor& order) {
   if (!kind.tokens) return data::from_tensors(in_order(kind.input), in_order(kind.target));
   class Tokens : public data::Dataset {
    public:
-    Tokens(Tensor input, Tensor target) : input_(std::move(input)), target_(std::move(target)) {}
+    Tokens(Tensor input, Tensor target)
+        : Dataset({.input_shape = {input.size(1)},
+                   .input_dtype = DType::Int64,
+                   .target_shape = {input.size(1)},
+                   .classes = 7,
+                   .in_memory = true}),
+          input_(std::move(input)),
+          target_(std::move(target)) {}
     std::int64_t size() const override { return input_.size(0); }
-    Shape input_shape() const override { return {input_.size(1)}; }
-    DType input_dtype() const override { return DType::Int64; }
-    Shape target_shape() const override { return {input_.size(1)}; }
-    DType target_dtype() const override { return DType::Int64; }
-    std::int64_t classes() const override { return 7; }
-    std::string describe() const override { return "tokens"; }
-    bool in_memory() const override { return true; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       auto *in = static_cast<std::int64_t*>(inputs), *out = static_cast<std::int64_t*>(targets);
       for (const std::int64_t n : indices) {
@@ -114,21 +114,25 @@ struct Figures {
   double accuracy_evaluated = 0;
 };
 
-// Of an epoch in which nothing is learnt, of the validation part behind it, and by themselves.
+// Metrics of an epoch with learning rate 0, of its validation part, and of separate evaluations.
 Figures measure(const Kind& kind, const Tensor& order, std::int64_t batch, bool shuffle) {
   optim::Sgd sgd(kind.net, {.lr = 0});
   TrainOptions o;
   o.epochs = 1;
   o.keep_best = false;
-  o.tokens = kind.tokens;
+  if (kind.tokens) o.task = train::find_task("language");
   const auto set = set_of(kind, order);
   data::Loader loader(set, {.batch = batch, .shuffle = shuffle, .seed = 3}),
       validation(set, {.batch = 7, .shuffle = false});
   train::Trainer trainer(kind.net, kind.loss, sgd, o);
   const train::EpochReport epoch = trainer.fit(loader, validation).epochs.at(0);
   const train::Evaluation evaluation = trainer.evaluate(loader);
-  return {epoch.train_loss,     *epoch.validation_loss,    evaluation.loss,
-          epoch.train_accuracy, epoch.validation_accuracy, evaluation.accuracy};
+  return {epoch.train_loss,
+          *epoch.validation_loss,
+          evaluation.loss,
+          epoch.train_accuracy,
+          epoch.validation_metrics["accuracy"],
+          evaluation.accuracy};
 }
 
 bool same_number(double a, double b) {
@@ -152,7 +156,7 @@ std::string refusal(const std::function<void()>& of) {
 
 }  // namespace
 
-TEST_CASE("parts: figures depend on neither batches, order nor padding, whatever the task") {
+TEST_CASE("parts: metrics depend on neither batches, order nor padding, for every task") {
   for (const Kind& kind : kinds()) {
     CAPTURE(kind.name);
     const std::int64_t count = kind.input.size(0);
@@ -176,7 +180,7 @@ TEST_CASE("parts: figures depend on neither batches, order nor padding, whatever
   }
 }
 
-TEST_CASE("parts: where no target counts there is no number, and none is made up") {
+TEST_CASE("parts: without counted targets there is no metric") {
   manual_seed(1);
   const nn::Linear net(2, 3);
   optim::Sgd sgd(net, {.lr = 0.1});
@@ -235,7 +239,7 @@ TEST_CASE("parts: a part that does not fit is named before the first step") {
   refused(set({2}, DType::Int64, 4, 0), {"int64 [2]", "same dtype"});
   refused(set({2}, DType::Float32, 6, 5), {"of 6 classes", "[4, 4]"});
   refused(data::from_tensors(zeros({8, 2}).eval(), zeros({8, 3}).eval()), {"targets float32 [3]"});
-  // Fewer classes than the network tells apart, and other batches, are no fault.
+  // Fewer classes than the network's outputs, and other batch sizes, are allowed.
   toy::Session s;
   data::Loader few(set({2}, DType::Float32, 2, 1), {.batch = 3});
   TrainOptions o;
@@ -245,7 +249,7 @@ TEST_CASE("parts: a part that does not fit is named before the first step") {
             .test->samples == 100);
 }
 
-TEST_CASE("parts: a validation loss that is NaN is never the best, and is told of at the end") {
+TEST_CASE("parts: a NaN validation loss is never the best, and is reported at the end") {
   const nn::Loss poisoned = [](const Tensor& scores, const Tensor&) {
     return mean(scores) * std::numeric_limits<double>::quiet_NaN();
   };
@@ -273,7 +277,7 @@ TEST_CASE("parts: a validation loss that is NaN is never the best, and is told o
   CHECK(notes->all.empty());
 }
 
-TEST_CASE("parts: epochs are compared by one figure, also behind a resume without that part") {
+TEST_CASE("parts: epochs are compared by one metric, also after a resume without that part") {
   const TestFolder folder;
   const auto fit = [&](int epochs, bool validates, bool resume) {
     toy::Session s(0, 16, 0.05);
@@ -295,12 +299,12 @@ TEST_CASE("parts: epochs are compared by one figure, also behind a resume withou
   CHECK(blind.kept_epoch == 6);
   const train::TrainResult seeing = fit(7, true, true);
   CHECK(seeing.best_figure == "validation accuracy");
-  CHECK(*seeing.best ==
-        *seeing.epochs[static_cast<std::size_t>(seeing.best_epoch - 1)].validation_accuracy);
+  CHECK(*seeing.best == *seeing.epochs[static_cast<std::size_t>(seeing.best_epoch - 1)]
+                             .validation_metrics["accuracy"]);
   CHECK(seeing.kept_epoch == seeing.best_epoch);
 }
 
-TEST_CASE("parts: what training cannot take either is no fault of a part") {
+TEST_CASE("parts: an error of the training data is not reported as an error of a part") {
   class Reads : public nn::Module {
    public:
     Tensor forward(const Tensor& x) const override { return sum(x).item() > 0 ? x : -x; }
@@ -314,7 +318,7 @@ TEST_CASE("parts: what training cannot take either is no fault of a part") {
   CHECK(said.find("does not fit") == std::string::npos);
 }
 
-TEST_CASE("parts: with drop_last changed a finished run is still told by its epochs") {
+TEST_CASE("parts: a finished run is recognised by its epochs, even if drop_last changed") {
   const TestFolder folder;
   const auto fit = [&](bool drop_last, int epochs, bool resume) {
     toy::Session s;
@@ -338,15 +342,12 @@ TEST_CASE("parts: with drop_last changed a finished run is still told by its epo
   CHECK(more.kept_epoch == 4);
 }
 
-TEST_CASE("parts: modes of modules are as they were found, whatever ends a call") {
+TEST_CASE("parts: modules' modes are restored, however a call ends") {
   class Failing : public data::Dataset {
    public:
-    explicit Failing(std::int64_t at) : points_(toy::points(40, 1)), at_(at) {}
+    explicit Failing(std::int64_t at)
+        : Dataset({.input_shape = {2}, .classes = 4}), points_(toy::points(40, 1)), at_(at) {}
     std::int64_t size() const override { return 40; }
-    Shape input_shape() const override { return {2}; }
-    DType input_dtype() const override { return DType::Float32; }
-    std::int64_t classes() const override { return 4; }
-    std::string describe() const override { return "failing"; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       if (std::find(indices.begin(), indices.end(), at_) != indices.end())
         throw IoError("the disk is gone");

@@ -35,7 +35,7 @@ Settings small_run() {
                             {"checkpoint_steps", "3"}});
 }
 
-// Starts this test program once more, to train in `dir` until it is killed.
+// Starts this test program again, to train in `dir` until it is killed.
 pid_t spawn(const std::string& dir) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -46,7 +46,7 @@ pid_t spawn(const std::string& dir) {
   ::_exit(127);
 }
 
-// From the oldest on.
+// Checkpoints, oldest first.
 std::vector<std::string> checkpoints_of(const std::string& run) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints"))
@@ -66,7 +66,7 @@ TEST_CASE("runs: (the process that is killed)" * doctest::skip()) {
     train::start_run(small_run(), dir);
 }
 
-TEST_CASE("runs: killed again and again, a run ends with the weights of one that was not") {
+TEST_CASE("runs: a run that is killed many times ends with the weights of an uninterrupted run") {
   const TestFolder folder;
   train::start_run(small_run(), folder / "whole");
   const std::string dir = folder / "killed";
@@ -74,7 +74,7 @@ TEST_CASE("runs: killed again and again, a run ends with the weights of one that
   for (int attempt = 0; attempt < 40; ++attempt) {
     const pid_t child = spawn(dir);
     REQUIRE(child > 0);
-    // Ever later moments: in the start, between and inside checkpoints, near the end.
+    // Later and later moments: at the start, between and inside checkpoints, near the end.
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + 23 * attempt));
     ::kill(child, SIGKILL);
     int status = 0;
@@ -103,7 +103,7 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   CHECK(model.settings().classes == 10);
   const train::Evaluation e = model.evaluate();
   CHECK(e.items == 100);
-  CHECK(e.accuracy == *result.test->accuracy);
+  CHECK(e.accuracy == *result.test->metrics["accuracy"]);
   CHECK(e.items == result.test->samples);
   CHECK(e.confusion.total() == 100);
   CHECK(e.top3_accuracy >= e.accuracy);
@@ -131,7 +131,7 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   }
 }
 
-TEST_CASE("runs: resuming takes what does not shape the results, and more epochs") {
+TEST_CASE("runs: resuming accepts settings that do not change the results, and more epochs") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Settings s = small_run();
@@ -151,7 +151,7 @@ TEST_CASE("runs: resuming takes what does not shape the results, and more epochs
   CHECK_THROWS_AS(train::TrainedModel::open(folder / "absent"), IoError);
 }
 
-TEST_CASE("runs: data that does not suit the model is refused with a way out") {
+TEST_CASE("runs: data that does not fit the model is refused with an alternative") {
   Settings s = small_run();
   s.model = "mlp:100-10";
   CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("mlp:784-64-10"), ShapeError);
@@ -169,11 +169,11 @@ TEST_CASE("runs: LeNet-5 of 1998 learns digits by its own recipe") {
   s.epochs = 2;
   const train::TrainResult result = train::start_run(s, folder / "run");
   REQUIRE(result.best);
-  MESSAGE("test accuracy " << *result.test->accuracy);
-  CHECK(*result.test->accuracy > 0.85);
+  MESSAGE("test accuracy " << *result.test->metrics["accuracy"]);
+  CHECK(*result.test->metrics["accuracy"] > 0.85);
 }
 
-TEST_CASE("runs: a file of settings that was cut off is no run of the defaults") {
+TEST_CASE("runs: a truncated settings file is refused, not read as defaults") {
   const TestFolder folder;
   const std::string dir = folder / "run", file = dir + "/settings.toml";
   Settings s = small_run();
@@ -188,7 +188,7 @@ TEST_CASE("runs: a file of settings that was cut off is no run of the defaults")
   }
 }
 
-TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint taken") {
+TEST_CASE("runs: a damaged tensor name is detected, and an older checkpoint used") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Settings s = small_run();
@@ -212,14 +212,14 @@ TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint ta
   CHECK_THROWS_WITH_AS(
       train::TrainedModel::open(dir),
       doctest::Contains("model.safetensors is damaged: the checksum of its header"), FormatError);
-  io::save_safetensors(dir + "/model.safetensors", whole, {});  // as another program writes it
+  io::save_safetensors(dir + "/model.safetensors", whole, {});  // as written by another program
   damage(dir + "/model.safetensors", "0.bias");
   CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir),
                        doctest::Contains("model.safetensors lacks '0.bias', has a '1.bias'"),
                        FormatError);
 }
 
-TEST_CASE("runs: the loss of testing is without label smoothing, in training as later") {
+TEST_CASE("runs: the test loss has no label smoothing, in training and later") {
   const TestFolder folder;
   Settings s = small_run();
   s.set("epochs", "1");
@@ -229,7 +229,7 @@ TEST_CASE("runs: the loss of testing is without label smoothing, in training as 
   CHECK(result.test->loss == doctest::Approx(model.evaluate().loss).epsilon(1e-9));
 }
 
-TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint taken") {
+TEST_CASE("runs: one flipped bit of a weight is detected, and an older checkpoint used") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Settings s = small_run();
@@ -256,7 +256,7 @@ TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint t
                        FormatError);
 }
 
-TEST_CASE("runs: best weights that are damaged or lost do not keep a run from its end") {
+TEST_CASE("runs: damaged or lost best weights do not stop a run from finishing") {
   for (const bool is_lost : {false, true}) {
     CAPTURE(is_lost);
     const TestFolder folder;

@@ -1,7 +1,7 @@
-// Every kind of network, narrow: the same bits run to run, for any number of threads, and for a run
-// that was abandoned and resumed.
+// Every kind of network, with few channels: equal bits in repeated runs, with any number of
+// threads, and after an interrupted and resumed run.
 //
-// Names left out build the same page's code with other sizes. tests/train/test_runs.cpp kills real
+// Names not listed build the same code with other sizes. tests/train/test_runs.cpp kills real
 // processes.
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ constexpr char kDigits[] = "digits:24,6", kSmall[] = "scenes:24,6",
                kLarge[] = "scenes:12,4,size=224";
 
 struct Network {
-  const char *name, *data;  // what it learns from; "": the text that the test writes
+  const char *name, *data;  // data source; "": the text that the test writes
 };
 constexpr Network kNetworks[] = {
     {"lenet5", kDigits},

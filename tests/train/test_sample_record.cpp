@@ -1,4 +1,4 @@
-// What a run keeps of its training samples, and what is counted by it.
+// The record of training samples in a run, and the count of samples seen in training.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -25,7 +25,7 @@ std::string scratch(const std::string& name) {
   return (std::filesystem::temp_directory_path() / ("tenon_sample_record_" + name)).string();
 }
 
-// Rows (k, 2 k) from `first` on.
+// Rows (k, 2 k) for k from `first` on.
 std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
   std::vector<float> values;
   for (std::int64_t k = first; k < first + count; ++k) {
@@ -35,15 +35,12 @@ std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
   return data::from_tensors(Tensor::from(values, {count, 2}), zeros({count}, DType::Int64).eval());
 }
 
-// Made when asked for, as drawn images are.
+// Samples generated on demand, like drawn images.
 class Made : public data::Dataset {
  public:
-  explicit Made(std::int64_t size) : size_(size) {}
+  explicit Made(std::int64_t size)
+      : Dataset({.input_shape = {1}, .input_dtype = DType::Int64, .classes = 2}), size_(size) {}
   std::int64_t size() const override { return size_; }
-  Shape input_shape() const override { return {1}; }
-  DType input_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 2; }
-  std::string describe() const override { return "made"; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     for (std::size_t k = 0; k < indices.size(); ++k) {
       static_cast<std::int64_t*>(inputs)[k] = indices[k] + 1;
@@ -75,7 +72,7 @@ std::string words(std::uint64_t seed, int count) {
 
 }  // namespace
 
-TEST_CASE("sample record: counts what training has seen, whatever the order and the file") {
+TEST_CASE("sample record: counts samples seen in training, in any order and file") {
   const SampleRecord record = SampleRecord::of(*rows(0, 100));
   const std::string file = scratch("rows.safetensors");
   record.save(file);
@@ -97,7 +94,7 @@ TEST_CASE("sample record: counts what training has seen, whatever the order and 
   std::filesystem::remove(file);
 }
 
-TEST_CASE("sample record: says how few different inputs are equal to training samples") {
+TEST_CASE("sample record: counts different inputs that equal training samples") {
   const auto few = [](std::int64_t count, std::int64_t different) {
     std::vector<float> values;
     for (std::int64_t k = 0; k < count; ++k) values.push_back(static_cast<float>(k % different));
@@ -113,7 +110,7 @@ TEST_CASE("sample record: says how few different inputs are equal to training sa
   CHECK(to_string(*record.seen(*few(18, 9), 0, 18)) == "18 of 18 samples");
 }
 
-TEST_CASE("sample record: tokens count without what fills rows up") {
+TEST_CASE("sample record: tokens are compared without padding") {
   const auto of = [](std::vector<std::int64_t> tokens, std::int64_t width) {
     const std::int64_t count = std::ssize(tokens) / width;
     return data::from_tensors(Tensor::from(tokens, {count, width}),
@@ -124,7 +121,7 @@ TEST_CASE("sample record: tokens count without what fills rows up") {
   CHECK(record.seen(*of({5, 6, 0, 0, 0, 7, 8, 9, 0, 0}, 5), 0, 2)->seen == 2);
 }
 
-TEST_CASE("sample record: of many samples that are read some are kept, and the rest is estimated") {
+TEST_CASE("sample record: of many samples some checksums are kept, and the count is an estimate") {
   const Made many(1'000'000);
   const SampleRecord record = SampleRecord::of(many);
   const SeenSamples all = record.seen(many, 0, 50'000).value();
@@ -136,7 +133,7 @@ TEST_CASE("sample record: of many samples that are read some are kept, and the r
   CHECK(to_string(all).find("one of every 31 training samples") != std::string::npos);
 }
 
-TEST_CASE("sample record: windows of a text are known wherever they begin") {
+TEST_CASE("sample record: windows of a text are recognised at any start") {
   const std::string learnt = words(1, 4000), strange = words(2, 4000);
   const auto training = text(learnt, "book.txt", 64);
   const SampleRecord record = SampleRecord::of(*training);
@@ -154,7 +151,7 @@ TEST_CASE("sample record: windows of a text are known wherever they begin") {
   const std::int64_t found = record.seen(*half, 0, half->size())->seen;
   CHECK(found >= half->size() / 2 - 2);
   CHECK(found <= half->size() / 2 + 2);
-  // Of a long text a sample of its stretches is kept, and counts alike.
+  // Of a long text a subset of the sequences is kept, and the count is the same.
   const std::string book = words(3, 200'000);
   const auto thick = text(book, "thick.txt", 200);
   const SampleRecord sampled = SampleRecord::of(*thick);
@@ -169,7 +166,7 @@ TEST_CASE("sample record: windows of a text are known wherever they begin") {
     std::filesystem::remove(scratch(name));
 }
 
-TEST_CASE("sample record: what is no record is refused") {
+TEST_CASE("sample record: a file that is not a record is refused") {
   const std::string file = scratch("bad.safetensors");
   const auto refused = [&](const io::TensorMap& tensors, const io::Metadata& metadata) {
     io::save_safetensors(file, tensors, metadata);

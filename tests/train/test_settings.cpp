@@ -1,4 +1,4 @@
-// Settings: keys, values, files, what follows from a choice of optimizer.
+// Settings: keys, values, files, and defaults that follow from the optimizer.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -12,7 +12,7 @@
 using namespace tenon;
 using train::Settings;
 
-TEST_CASE("settings: a model brings its recipe") {
+TEST_CASE("settings: a model has its recipe") {
   CHECK(Settings::for_model("lenet5").optimizer == "sgd");
   CHECK(Settings::for_model("fcn_r").optimizer == "adam");
   CHECK(Settings::for_model("mlp:4-3-2").model == "mlp:4-3-2");
@@ -53,7 +53,7 @@ TEST_CASE("settings: recipes are those of docs/models.md") {
     CHECK(s.clip_norm == doctest::Approx(row.clip_norm));
   }
   CHECK(Settings::for_model("alexnet_2012").milestones == "30,60,80");
-  CHECK(Settings::for_model("alexnet_2012").input_std == 1.0 / 255);  // of pixels from 0 to 255
+  CHECK(Settings::for_model("alexnet_2012").input_std == 1.0 / 255);  // for pixels from 0 to 255
   CHECK(Settings::for_model("alexnet_2012").normalize == "none");
   CHECK(Settings::for_model("alexnet").normalize == "auto");
   CHECK(Settings::for_model("gpt2").beta2 == doctest::Approx(0.95));
@@ -82,7 +82,7 @@ TEST_CASE("settings: every key is written, read back and described") {
   }
 }
 
-TEST_CASE("settings: wrong keys and values are refused with what is taken") {
+TEST_CASE("settings: wrong keys and values are refused with the allowed ones") {
   Settings s;
   CHECK_THROWS_WITH_AS(s.set("epoch", "3"), doctest::Contains("did you mean 'epochs'"), ValueError);
   CHECK_THROWS_WITH_AS(s.set("optimizer", "smd"), doctest::Contains("did you mean 'sgd'"),
@@ -120,7 +120,7 @@ TEST_CASE("settings: wrong keys and values are refused with what is taken") {
   }
 }
 
-TEST_CASE("settings: rates follow the optimizer unless they are given, in any order") {
+TEST_CASE("settings: the learning rate follows the optimizer unless it is given, in any order") {
   Settings a = Settings::for_model("lenet5"), b = a;
   a.set("optimizer", "adam");
   CHECK(a.lr == 0.001);
@@ -130,14 +130,14 @@ TEST_CASE("settings: rates follow the optimizer unless they are given, in any or
   CHECK(b.momentum == 0);
 }
 
-TEST_CASE("settings: milestones are epochs, or epochs with shares of the rate") {
+TEST_CASE("settings: milestones are epochs, or epochs with factors of the learning rate") {
   Settings s;
   for (const char* fine : {"", "3,6.5", "3=0.4,6.5=0.02"}) s.set("milestones", fine);
   for (const char* wrong : {"3,", "3,2", "0,1", "3=", "3=-1", "3=0.4,6", "3,6=0.2", "=1", "x"})
     CHECK_THROWS_WITH_AS(s.set("milestones", wrong), doctest::Contains("ascending"), ValueError);
 }
 
-// Runs, models and checkpoints of earlier builds are read with the names that they have.
+// Runs, models and checkpoints of earlier builds are read with their names of settings.
 TEST_CASE("settings: names of earlier builds are read from files, and from files only") {
   const TestFolder folder;
   const std::string file = folder / "settings.toml";
@@ -169,7 +169,7 @@ TEST_CASE("settings: names of earlier builds are read from files, and from files
   CHECK(train::progress_from_json(state, "own").examples == 24);
 }
 
-TEST_CASE("settings: files name their line, and lie under what is given") {
+TEST_CASE("settings: errors in files name the line; given settings override a file") {
   const TestFolder folder;
   const std::string file = folder / "c.toml";
   io::write_file(file, "model = \"mlp:4-3-2\"\nepochs = 7\nlr = 1\n");

@@ -1,5 +1,4 @@
-// State that a network renews while it is trained: by the Trainer, step for step, left alone by
-// steps that are left out.
+// State that a network updates in training: by the Trainer, step by step, and not by skipped steps.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -53,7 +52,7 @@ struct Course {
   data::Loader train, test;
 };
 
-/// Six batches of eight; there is no number in the fifth.
+/// Six batches of eight; the fifth contains NaN.
 data::Loader poisoned() {
   std::vector<float> x(48 * 2, 0.5f);
   for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 7);
@@ -65,16 +64,16 @@ data::Loader poisoned() {
 
 }  // namespace
 
-TEST_CASE("trainer: batch norm counts every step, none of an evaluation, and learns") {
+TEST_CASE("trainer: batch norm counts training steps only, and learns") {
   Course course(0);
   const train::TrainResult result = course.fit(options(4));
   CHECK(result.steps == 64);
   CHECK(tracked(course.net) == 64);
   CHECK(result.epochs.back().train_accuracy > 0.7);
-  CHECK(*result.epochs.back().validation_accuracy > 0.7);
+  CHECK(*result.epochs.back().validation_metrics["accuracy"] > 0.7);
 }
 
-TEST_CASE("trainer: batch norm's state is that of a plain loop") {
+TEST_CASE("trainer: batch norm's state equals that of a plain loop") {
   Course trained(0), plain(0);
   trained.fit(options(1));
   plain.net.train();
@@ -102,7 +101,7 @@ TEST_CASE("trainer: a run with batch norm that was stopped and resumed ends with
   CHECK(toy::difference(resumed.net.state_dict(), whole.net.state_dict()) == "");
 }
 
-TEST_CASE("trainer: the checkpoint of a run that a loss stops is of the step before") {
+TEST_CASE("trainer: when a loss stops a run, the checkpoint has the step before") {
   const TestFolder folder;
   const auto newest = [&folder](const std::string& name, int steps) {
     manual_seed(3);
@@ -147,9 +146,9 @@ TEST_CASE("trainer: weights that are not finite are not saved when a loss stops 
     CHECK_MESSAGE(all(isfinite(tensor)).item() == 1, name);
 }
 
-TEST_CASE("trainer: a step whose weights are not finite ends the run where they would be kept") {
+TEST_CASE("trainer: non-finite weights end the run before they would be saved") {
   const TestFolder folder;
-  // The first step's loss is finite, what it makes of the weights is not.
+  // The first step's loss is finite, its updated weights are not.
   const auto fit = [](train::TrainOptions o, std::int64_t batch) {
     manual_seed(3);
     const nn::Sequential net(nn::Linear(2, 4));
@@ -199,7 +198,7 @@ TEST_CASE("trainer: a step whose weights are not finite ends the run where they 
         std::string::npos);
 }
 
-TEST_CASE("trainer: a run that has lost its checkpoints is not begun anew over its model") {
+TEST_CASE("trainer: a run without its checkpoints is refused, not started again") {
   const TestFolder folder;
   const std::string run = folder / "run";
   toy::Session().fit(options(2, run));
@@ -239,8 +238,8 @@ TEST_CASE("trainer: running statistics and optimizers' state that are not finite
   }
 }
 
-TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
-  // Does nothing while the network learns.
+TEST_CASE("trainer: an epoch with a NaN validation loss is never the best") {
+  // Has no effect in training mode.
   class Factor : public nn::Module {
    public:
     Tensor forward(const Tensor& x) const override { return is_training() ? x : x * value; }
@@ -279,13 +278,13 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
   CHECK(*mended.best > 0.5);
   const train::TrainResult never = fit(0, 1);
   CHECK(never.reason == train::StopReason::EarlyStop);
-  CHECK(never.epochs.size() == 3);  // as where nothing gets better than in the first
+  CHECK(never.epochs.size() == 3);  // as if no epoch improved on the first
   CHECK_FALSE(never.best.has_value());
   CHECK(never.best_epoch == 0);
   CHECK(fit(0, 2).epochs.size() == 4);
 }
 
-TEST_CASE("trainer: a checkpoint keeps the weight of its losses and where its epochs were cut") {
+TEST_CASE("trainer: a checkpoint keeps the weights of its losses and the lengths of its epochs") {
   train::Progress progress;
   progress.steps_per_epoch = 3;
   progress.step = 11;
@@ -300,7 +299,7 @@ TEST_CASE("trainer: a checkpoint keeps the weight of its losses and where its ep
   CHECK(read.epoch_of(8 + 4) == 4);
   CHECK(read.steps_of_epochs(4) == 14);
 }
-TEST_CASE("trainer: a step that is left out renews nothing") {
+TEST_CASE("trainer: a skipped step updates nothing") {
   SUBCASE("a loss that is not finite") {
     data::Loader loader = poisoned();
     Course course(0);
@@ -317,7 +316,7 @@ TEST_CASE("trainer: a step that is left out renews nothing") {
     o.max_steps = 3;
     const StateDict before = toy::snapshot(course.net.state_dict());
     course.fit(o, [](const Tensor& scores, const Tensor& target) {
-      return cross_entropy(scores, target) * 1e36;  // 65536 times that is no float
+      return cross_entropy(scores, target) * 1e36;  // times 65536 it exceeds float32
     });
     set_precision(Precision::Fp32);
     CHECK(toy::difference(course.net.state_dict(), before) == "");

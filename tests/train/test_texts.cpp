@@ -1,5 +1,5 @@
-// Training on text by a tokenizer: masked words, classes of texts, and going on from weights; the
-// tokenizer stays with the run.
+// Training on text with a tokenizer: masked words, text classes, and starting from weights; the run
+// keeps the tokenizer.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -62,24 +62,24 @@ std::string likeliest(const train::TrainedModel& model, const std::string& text)
 
 }  // namespace
 
-TEST_CASE("texts: BERT learns hidden words, keeps its tokenizer, and its classes begin from it") {
+TEST_CASE("texts: BERT learns masked words, keeps its tokenizer, and a classifier starts from it") {
   const TestFolder folder;
   const Corpus corpus(folder);
   const std::string windows = "text:" + corpus.text + ",length=14";
   const train::Settings words = settings_of(std::string("bert") + kSizes, windows, corpus, "300");
   train::start_run(words, folder / "words");
-  std::filesystem::rename(corpus.tokens, corpus.tokens + ".away");  // the run has its own
+  std::filesystem::rename(corpus.tokens, corpus.tokens + ".away");  // the run has its own copy
 
   const auto model = train::TrainedModel::open(folder / "words");
   CHECK(likeliest(model, "water [MASK] the sea . desert is the sand .") == "is");
   const train::Evaluation found = model.evaluate();
   CHECK(found.accuracy > 0.35);
-  CHECK(found.loss == model.evaluate().loss);  // the same words are hidden every time
+  CHECK(found.loss == model.evaluate().loss);  // the same words are masked every time
   CHECK_THROWS_AS(model.predict_text("water is the sea"), ValueError);
   const auto alone = train::TrainedModel::open(folder / "words/model.safetensors");
   REQUIRE(alone.tokenizer() != nullptr);
   CHECK(alone.evaluate(windows, {.part = data::Split::Test}).loss == found.loss);
-  CHECK(alone.evaluate(windows).items == found.items);  // within its run's folder
+  CHECK(alone.evaluate(windows).items == found.items);  // inside its run's folder
   CHECK(train::resume_run(folder / "words", {}, {{"epochs", "51"}}).steps >= 300);
   std::filesystem::rename(corpus.tokens + ".away", corpus.tokens);
 
@@ -98,7 +98,7 @@ TEST_CASE("texts: BERT learns hidden words, keeps its tokenizer, and its classes
   CHECK(told.evaluate().accuracy == 1);
   CHECK(likeliest(told, "water is the lake") == "wet");
   CHECK(likeliest(told, "desert is the dust") == "dry");
-  // Other files have their classes by name.
+  // Classes of other files are matched by name.
   io::write_file(folder / "one.txt", "wet\twater is the sea\n");
   const std::string one = "lines:" + corpus.lines + ",test=" + (folder / "one.txt");
   CHECK(told.evaluate(one).accuracy == 1);
@@ -116,7 +116,7 @@ TEST_CASE("texts: BERT learns hidden words, keeps its tokenizer, and its classes
       doctest::Contains("(warm, wet) differ from those"), ValueError);
 }
 
-TEST_CASE("texts: hidden words are the same bits when a run was stopped and goes on") {
+TEST_CASE("texts: masked words and results have equal bits after a resume") {
   const TestFolder folder;
   const Corpus corpus(folder);
   train::Settings s =
@@ -138,7 +138,7 @@ TEST_CASE("texts: hidden words are the same bits when a run was stopped and goes
     CHECK(all(eq(value, whole.at(name))).item() == 1);
 }
 
-TEST_CASE("texts: GPT-2 goes on learning from weights by a tokenizer, and writes by it") {
+TEST_CASE("texts: GPT-2 trains from weights with a tokenizer, and generates with it") {
   const TestFolder folder;
   const Corpus corpus(folder);
   const std::string data = "text:" + corpus.text + ",length=14";
@@ -147,13 +147,13 @@ TEST_CASE("texts: GPT-2 goes on learning from weights by a tokenizer, and writes
   s.weights = folder / "first/model.safetensors";
   s.max_steps = 30;
   const train::TrainResult later = train::start_run(s, folder / "second");
-  CHECK(later.epochs.front().train_loss < 2 * before);  // it does not begin anew
+  CHECK(later.epochs.front().train_loss < 2 * before);  // training does not start from scratch
   const std::string text = train::TrainedModel::open(folder / "second/best.safetensors")
                                .generate("water is", {.tokens = 4, .temperature = 0});
   CHECK(text.find("the") != std::string::npos);
 }
 
-TEST_CASE("texts: what does not go together is said before there is a run") {
+TEST_CASE("texts: incompatible options are refused before a run is created") {
   const TestFolder folder;
   const Corpus corpus(folder);
   const auto refused = [&](const std::string& model, const std::string& data,
@@ -183,7 +183,7 @@ TEST_CASE("texts: what does not go together is said before there is a run") {
   refused("lenet5", lines, "", "--tokenizer");
 }
 
-TEST_CASE("texts: BERT tells how two texts belong together, from its page and from a file") {
+TEST_CASE("texts: BERT classifies pairs of texts, as a built-in network and from a file") {
   const TestFolder folder;
   const Corpus corpus(folder);
   {
@@ -210,7 +210,7 @@ TEST_CASE("texts: BERT tells how two texts belong together, from its page and fr
     CHECK(all(eq(value, whole.at(key))).item() == 1);
 }
 
-TEST_CASE("texts: BERT finds answers, and its file does") {
+TEST_CASE("texts: BERT finds answers, as a built-in network and from a file") {
   const TestFolder folder;
   const Corpus corpus(folder);
   {
@@ -239,7 +239,7 @@ TEST_CASE("texts: BERT finds answers, and its file does") {
   CHECK(answer.probability > 0.2);
   CHECK(answer.probability <= 1);
   const std::vector<train::AskedQuestion> asked = model.answers({data, data::Split::Test}, 20, 9);
-  REQUIRE(asked.size() == 9);  // of 40 about one of the six texts
+  REQUIRE(asked.size() == 9);  // questions about one of the six texts
   for (const train::AskedQuestion& one : asked) {
     CHECK(one.question == "is the");
     CHECK(one.right.size() == 1);
@@ -257,7 +257,7 @@ TEST_CASE("texts: BERT finds answers, and its file does") {
     CHECK(all(eq(value, whole.at(key))).item() == 1);
 }
 
-TEST_CASE("texts: answers are measured as SQuAD measures them") {
+TEST_CASE("texts: answers are measured like SQuAD's") {
   const auto measure = [](const std::string& given, const std::vector<std::string>& right) {
     const train::SpanMeasure m = train::measure_answer(given, right);
     return std::pair(m.exact, m.f1);

@@ -88,8 +88,7 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
       CHECK(result.reason == StopReason::Interrupted);
       CHECK(result.steps == stop_at);
     }
-    toy::Session second(
-        99);  // other weights and another order: all of it must come from the checkpoint
+    toy::Session second(99);  // other weights and order: everything must come from the checkpoint
     TrainOptions o = options(folder / "run");
     o.resume = true;
     const train::TrainResult result = second.fit(o);
@@ -106,7 +105,7 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
   }
 }
 
-TEST_CASE("trainer: curvature is measured before each epoch, and a resumed run goes on with it") {
+TEST_CASE("trainer: curvature is measured before each epoch, and a resumed run keeps it") {
   const auto train = [](const train::TrainOptions& options, StateDict* curvature = nullptr) {
     const toy::Session s(3);
     optim::Levenberg optimizer(s.net, {.lr = 0.01, .mu = 0.1});
@@ -157,7 +156,7 @@ TEST_CASE("trainer: one thread and two give the same bits") {
   CHECK(toy::difference(one.net.state_dict(), two.net.state_dict()) == "");
 }
 
-TEST_CASE("trainer: a folder that holds a run, is in use or cannot be made is refused") {
+TEST_CASE("trainer: a folder that contains a run, is in use or cannot be created is refused") {
   const TestFolder folder;
   toy::Session s;
   s.fit(options(folder / "run"));
@@ -196,7 +195,7 @@ TEST_CASE("trainer: resuming with other data or batches is refused") {
                        doctest::Contains("batches of 16"), ValueError);
 }
 
-TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines are cut") {
+TEST_CASE("trainer: a damaged newest checkpoint is skipped, incomplete log lines are removed") {
   const TestFolder folder;
   toy::Session whole(3);
   whole.fit(options());
@@ -224,8 +223,7 @@ TEST_CASE("trainer: a damaged newest checkpoint is passed over, torn log lines a
 }
 
 TEST_CASE("trainer: early stopping, and the best weights are kept") {
-  class Spoiler
-      : public train::Callback {  // after the second epoch all weights are zero, and stay so
+  class Spoiler : public train::Callback {  // sets all weights to zero after the second epoch
    public:
     explicit Spoiler(const nn::Module& net) : weights_(net.state_dict()) {}
     void on_epoch(const train::EpochReport& report) override {
@@ -278,7 +276,7 @@ TEST_CASE("trainer: a full disk stops the run with an error, and nothing is lost
   CHECK(toy::difference(second.net.state_dict(), whole.net.state_dict()) == "");
 }
 
-TEST_CASE("trainer: the loss of an epoch of sequences is the mean over what counts") {
+TEST_CASE("trainer: the loss of an epoch of sequences is the mean over counted targets") {
   for (const std::int64_t batch : {1, 3, 4, 11}) {
     CAPTURE(batch);
     const toy::MeanLosses mean = toy::mean_losses_of_sequences(batch);
@@ -287,7 +285,7 @@ TEST_CASE("trainer: the loss of an epoch of sequences is the mean over what coun
   }
 }
 
-TEST_CASE("trainer: NaN stops the run, names the layer and leaves the weights") {
+TEST_CASE("trainer: NaN stops the run, names the layer and does not change the weights") {
   class Poison : public nn::Module {
    public:
     Tensor forward(const Tensor& x) const override { return log(x - 1e30); }
@@ -309,8 +307,7 @@ TEST_CASE("trainer: NaN stops the run, names the layer and leaves the weights") 
   CHECK(train::first_non_finite(nn::ReLU(), full({2}, NAN)) == "the input");
 }
 
-TEST_CASE(
-    "trainer: a step plans once for each batch size, and schedules and clipping plan nothing") {
+TEST_CASE("trainer: one plan per batch size; schedules and clipping need no other plan") {
   toy::Session s;
   TrainOptions o = options();
   o.clip_norm = 1;
@@ -335,7 +332,7 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   const train::TrainResult result = s.fit(o);
   CHECK(result.steps == 21);
   CHECK(result.epochs.size() == 2);
-  CHECK(result.epochs.back().validation_accuracy.has_value());
+  CHECK(result.epochs.back().validation_metrics["accuracy"].has_value());
   CHECK_THROWS_AS(toy::Session().fit({.epochs = 0}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);
@@ -344,7 +341,7 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   CHECK_THROWS_AS(without_loss(), ValueError);
 }
 
-TEST_CASE("trainer: an optimizer of another network is refused, one of a part is not") {
+TEST_CASE("trainer: an optimizer of another network is refused, one for a part is accepted") {
   toy::Session a, b(1);
   const nn::Loss loss = nn::CrossEntropyLoss();
   CHECK_THROWS_WITH_AS(train::Trainer(a.net, loss, b.optimizer),
@@ -361,7 +358,7 @@ TEST_CASE("trainer: an optimizer of another network is refused, one of a part is
                        "parameters, and the loss is not made of it, so it would not learn",
                        ValueError);
 
-  // A part of the network, and what the loss learns itself.
+  // A part of the network, and a parameter of the loss.
   const Tensor sharpness = variable(scalar(1.0), "sharpness");
   optim::Sgd part(std::vector<Tensor>{both[2].tensor, both[3].tensor, sharpness}, {.lr = 0.1});
   const nn::Loss own = [&](const Tensor& scores, const Tensor& target) {
@@ -375,7 +372,7 @@ TEST_CASE("trainer: an optimizer of another network is refused, one of a part is
   CHECK(sharpness.item() != 1);
 }
 
-TEST_CASE("trainer: thousands of parameters of the loss's own are looked for at once") {
+TEST_CASE("trainer: thousands of parameters of the loss are searched at once") {
   toy::Session s;
   std::vector<nn::NamedTensor> all = s.net.named_parameters();
   const std::size_t first = all.size();
@@ -392,7 +389,7 @@ TEST_CASE("trainer: thousands of parameters of the loss's own are looked for at 
   CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 4);
 }
 
-TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two up to 32") {
+TEST_CASE("steps in a launch: a power of two up to 32 that takes four milliseconds") {
   CHECK(train::steps_in_launch(1) == 1);
   CHECK(train::steps_in_launch(4e-3) == 1);
   CHECK(train::steps_in_launch(3e-3) == 2);
@@ -402,7 +399,7 @@ TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two 
   CHECK(train::steps_in_launch(0) == 32);
 }
 
-TEST_CASE("trainer: its folder is opened again with the module given") {
+TEST_CASE("trainer: its folder is opened with a given module") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   toy::Session s;

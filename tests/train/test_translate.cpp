@@ -1,5 +1,5 @@
-// Translation: decoding place by place is the whole forward pass, a beam finds what is likelier,
-// and a network learns to write numbers that it has not seen.
+// Translation: decoding position by position equals the whole forward pass, beam search finds a
+// likelier result, and a network learns to write unseen numbers.
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -19,7 +19,7 @@ using train::Tokens;
 
 namespace {
 
-// Scores of the next token depend on the last one alone.
+// A model whose scores depend on the last token only.
 class Chain : public models::Translator {
  public:
   explicit Chain(const std::vector<float>& likelihoods, std::int64_t tokens)
@@ -40,7 +40,7 @@ class Chain : public models::Translator {
 
 }  // namespace
 
-TEST_CASE("translate: a place at a time gives the scores of all at once") {
+TEST_CASE("translate: decoding by position gives the scores of all positions at once") {
   manual_seed(3);
   const nn::AnyModule net =
       models::create("transformer:layers=2,heads=2,width=16", {.classes = 11});
@@ -48,7 +48,7 @@ TEST_CASE("translate: a place at a time gives the scores of all at once") {
   const auto* translator = net.as<models::Translator>();
   REQUIRE(translator != nullptr);
   Tensor pairs = randint(3, 11, {3, 2, 7});
-  // The second source is shorter: what fills it up is not seen.
+  // The second source is shorter; its padding is masked.
   pairs =
       where(logical_and(reshape(eq(arange(0, 3), 1), {3, 1, 1}),
                         logical_and(reshape(eq(arange(0, 2), 0), {1, 2, 1}), ge(arange(0, 7), 4))),
@@ -69,8 +69,8 @@ TEST_CASE("translate: a place at a time gives the scores of all at once") {
   CHECK(norm(narrow(net(filled), 1, 0, 7) - whole).item() < 1e-4 * norm(whole).item());
 }
 
-TEST_CASE("translate: a beam finds what one choice after another does not") {
-  // After <s>: 3 (.6) or 4 (.4). After 3 all are alike; after 4 comes the end.
+TEST_CASE("translate: beam search finds a likelier result than greedy decoding") {
+  // After <s>: 3 (.6) or 4 (.4). After 3 several tokens are similar; after 4 the end is certain.
   const float e = 1e-9F;
   const std::vector<float> likelihoods{e, e, 1,    e,    e,    e,     //
                                        e, e, e,    0.6F, 0.4F, e,     //
@@ -92,7 +92,7 @@ TEST_CASE("translate: a beam finds what one choice after another does not") {
   CHECK_THROWS_AS(train::translate(chain, sources, {.batch = 0}), ValueError);
 }
 
-TEST_CASE("translate: a network learns numbers that it has not seen") {
+TEST_CASE("translate: a network translates unseen numbers") {
   const TestFolder folder;
   const train::Settings s =
       train::Settings::resolve("transformer:layers=1,heads=2,width=32", "",
@@ -112,7 +112,7 @@ TEST_CASE("translate: a network learns numbers that it has not seen") {
         std::vector<std::string>{"deux cent vingt-trois", "quarante et un"});
   CHECK_THROWS_AS(model.translate({"9"}), ValueError);
   CHECK_THROWS_AS(model.generate("French: two"), ValueError);
-  // Numbers of another draw are in the same pieces.
+  // Numbers with another seed use the same pieces.
   CHECK(model.test_set("numbers:30,20,5,below=1000")->class_names() == model.class_names());
   const train::TrainedModel file = train::TrainedModel::open(folder / "run/model.safetensors");
   CHECK(file.translate({"French: seven"}) == std::vector<std::string>{"sept"});
@@ -129,7 +129,7 @@ TEST_CASE("translate: a network may have more outputs than its pairs have tokens
   CHECK(model.translate({"French: two"}).size() == 1);
 }
 
-TEST_CASE("translate: the loss that is reported does not depend on the batch") {
+TEST_CASE("translate: the reported loss does not depend on the batch") {
   const TestFolder folder;
   train::start_run(train::Settings::resolve(
                        "transformer:layers=1,heads=2,width=16", "",
@@ -144,7 +144,7 @@ TEST_CASE("translate: the loss that is reported does not depend on the batch") {
   }
 }
 
-TEST_CASE("translate: what is no pair is refused before a run begins") {
+TEST_CASE("translate: data without pairs is refused before a run starts") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("transformer:layers=1,heads=1,width=4");
   s.data = "digits:20,10";

@@ -1,5 +1,5 @@
-// Frozen parts that learn from an epoch on: what learns when, optimizer state that begins there,
-// and the same bits wherever a run was killed.
+// Unfreezing during training: what learns when, optimizer state that starts then, and equal bits
+// wherever a run is killed.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -44,7 +44,7 @@ class ToldNotes : public train::Callback {
 
 struct Killed {};
 
-// Leaves a run as kill -9 does.
+// Ends a run like kill -9.
 class Killer : public train::Callback {
  public:
   explicit Killer(std::int64_t step) : step_(step) {}
@@ -58,7 +58,7 @@ class Killer : public train::Callback {
 
 }  // namespace
 
-TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
+TEST_CASE("unfreeze: parts are frozen for N epochs, then everything learns") {
   const TestFolder folder;
   const auto notes = std::make_shared<ToldNotes>();
   train::RunOptions stopping;
@@ -69,7 +69,7 @@ TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   CHECK(notes->all.find("from epoch 3 on") != std::string::npos);
   CHECK(whole.epochs.size() == 4);
   const StateDict end = weights_of(folder / "whole");
-  // A run of as many epochs as parts are frozen has them as they were drawn.
+  // After only frozen epochs the frozen parts have their initial values.
   train::start_run(later({{"epochs", "2"}}), folder / "two");
   train::start_run(later({{"epochs", "2"}, {"unfreeze_after", "0"}}), folder / "never");
   const StateDict two = weights_of(folder / "two");
@@ -82,16 +82,16 @@ TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
     const bool stays = name.find("num_batches") != std::string::npos && value.item() == 0;
     CHECK((!same || stays));
   }
-  // Running statistics and batches are counted from the third epoch on.
+  // Running statistics are updated from the third epoch on.
   CHECK(end.at("bn1.num_batches_tracked").item() == 2 * kSteps);
   CHECK(two.at("bn1.num_batches_tracked").item() == 0);
-  // Without a folder it is the same.
+  // The same without a run folder.
   const train::TrainResult without = train::start_run(later(), "");
   for (std::size_t k = 0; k < 4; ++k) {
     CHECK(without.epochs[k].train_loss == whole.epochs[k].train_loss);
     CHECK(*without.epochs[k].validation_loss == *whole.epochs[k].validation_loss);
   }
-  // And when the frozen part is computed in every step, but for its last digits.
+  // The same, except for the last digits, if frozen parts are computed in every step.
   const train::TrainResult every = train::start_run(later({{"keep_frozen", "off"}}), "");
   for (std::size_t k = 0; k < 4; ++k)
     CHECK(every.epochs[k].train_loss == doctest::Approx(whole.epochs[k].train_loss).epsilon(1e-3));
@@ -102,7 +102,7 @@ TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   }
 }
 
-TEST_CASE("unfreeze: a run that is killed anywhere and goes on ends with the same bits") {
+TEST_CASE("unfreeze: a run that is killed anywhere and resumed ends with the same bits") {
   for (const char* optimizer : {"sgd", "adam"})
     for (const char* precision : {"fp32", "fp16"}) {
       const TestFolder folder;
@@ -113,7 +113,7 @@ TEST_CASE("unfreeze: a run that is killed anywhere and goes on ends with the sam
                                 {"checkpoint_steps", "3"}});
       train::start_run(s, folder / "whole");
       const StateDict whole = weights_of(folder / "whole");
-      // In the first stage, at its last step, after it, and before the next checkpoint.
+      // Killed in the first stage, at its last step, after it, and before the next checkpoint.
       for (const std::int64_t step : {2, 7, 8, 9, 11}) {
         CAPTURE(optimizer);
         CAPTURE(precision);
@@ -125,7 +125,7 @@ TEST_CASE("unfreeze: a run that is killed anywhere and goes on ends with the sam
         CHECK(train::resume_run(run).steps == 4 * kSteps);
         CHECK(toy::difference(weights_of(run), whole) == "");
       }
-      // Stopped at the end of the last frozen epoch, which is where the next stage begins.
+      // Stopped at the end of the last frozen epoch, where the next stage starts.
       train::RunOptions stopping;
       std::int64_t epochs = 0;
       struct Count : train::Callback {
@@ -141,7 +141,7 @@ TEST_CASE("unfreeze: a run that is killed anywhere and goes on ends with the sam
     }
 }
 
-TEST_CASE("unfreeze: what cannot be is refused with a way out") {
+TEST_CASE("unfreeze: impossible settings are refused with an alternative") {
   const TestFolder folder;
   CHECK_THROWS_WITH_AS(train::start_run(later({{"freeze", ""}}), folder / "a"),
                        doctest::Contains("--freeze features"), ValueError);
@@ -153,7 +153,7 @@ TEST_CASE("unfreeze: what cannot be is refused with a way out") {
   CHECK(train::resume_run(folder / "run", {}, {{"epochs", "3"}}).steps == 3 * kSteps);
 }
 
-TEST_CASE("trainer: a second stage of one's own") {
+TEST_CASE("trainer: a user's second stage") {
   const auto points = toy::points(64, 1);
   manual_seed(4);
   const nn::Sequential net(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 4));

@@ -1,4 +1,4 @@
-// Weights are chosen by the validation part, and the test part is measured once.
+// Weights are selected by the validation part, and the test part is measured once.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ using namespace tenon;
 using train::StopReason;
 using train::TrainOptions;
 
-// Network and loaders of points in the plane, of which a share has other labels.
+// Network and loaders of points in the plane; a share of the labels is wrong.
 struct Course {
   explicit Course(std::uint64_t seed = 0)
       : net((manual_seed(seed),
@@ -40,7 +40,7 @@ struct Course {
   data::Loader train, validation, test;
 };
 
-// Counts passes over each part; stops after a step.
+// Counts passes over each part, and can stop after a step.
 class Counter : public train::Callback {
  public:
   explicit Counter(std::int64_t stop_after = 0) : stop_after_(stop_after) {}
@@ -76,7 +76,7 @@ std::vector<std::string> lines_with(const std::string& file, const std::string& 
   return out;
 }
 
-// Rows of log.csv with a figure of the test part.
+// Number of rows of log.csv with a test result.
 int tested_rows(const std::string& dir) {
   std::ifstream in(dir + "/log.csv");
   std::string line;
@@ -93,13 +93,12 @@ void same(const train::TestReport& a, const train::TestReport& b) {
   CHECK(a.step == b.step);
   CHECK(a.samples == b.samples);
   CHECK(a.loss == b.loss);
-  CHECK(a.accuracy == b.accuracy);
+  CHECK(a.metrics["accuracy"] == b.metrics["accuracy"]);
 }
 
 }  // namespace
 
-TEST_CASE(
-    "validation: the test part is measured once, after training, by the weights that are kept") {
+TEST_CASE("validation: the test part is measured once, after training, with the kept weights") {
   for (const bool keep_best : {true, false}) {
     CAPTURE(keep_best);
     Course course;
@@ -120,11 +119,11 @@ TEST_CASE(
     train::Trainer trainer(course.net, nn::CrossEntropyLoss(), course.sgd);
     const train::Evaluation again = trainer.evaluate(course.test);
     CHECK(again.loss == result.test->loss);
-    CHECK(again.accuracy == *result.test->accuracy);
+    CHECK(again.accuracy == *result.test->metrics["accuracy"]);
   }
 }
 
-TEST_CASE("validation: a test part changes nothing but the report on it") {
+TEST_CASE("validation: a test part changes only its own result") {
   for (const bool validates : {true, false}) {
     CAPTURE(validates);
     std::vector<StateDict> states;
@@ -148,7 +147,7 @@ TEST_CASE("validation: a test part changes nothing but the report on it") {
   }
 }
 
-TEST_CASE("validation: without a validation part the weights of the last epoch stay") {
+TEST_CASE("validation: without a validation part the last epoch's weights are kept") {
   const TestFolder folder;
   for (const std::string& dir : {std::string(), folder / "run"}) {
     Course course;
@@ -175,7 +174,7 @@ TEST_CASE("validation: without a validation part the weights of the last epoch s
 
 TEST_CASE(
     "validation: early stopping and the best epoch follow the validation part, not the test part") {
-  // The labels of one part are shifted: the more is learnt, the worse it is measured.
+  // The labels of one part are shifted: the better the training, the worse its result.
   const auto shifted = [](std::int64_t count, std::uint64_t seed) {
     const auto set = toy::points(count, seed);
     std::vector<std::int64_t> all(static_cast<std::size_t>(count)), labels(all.size());
@@ -200,13 +199,12 @@ TEST_CASE(
       CHECK(result.best_epoch == 1);
     } else {
       CHECK(result.best_epoch > 1);
-      CHECK(*result.test->accuracy < 0.25);  // which nobody asked while it was trained
+      CHECK(*result.test->metrics["accuracy"] < 0.25);  // not measured during training
     }
   }
 }
 
-TEST_CASE(
-    "validation: a run that is resumed after its end does not measure again, and loses nothing") {
+TEST_CASE("validation: a run resumed after its end keeps its result and does not measure again") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Course first(1);
@@ -227,7 +225,7 @@ TEST_CASE(
     CHECK(tested_rows(dir) == 1);
     CHECK(toy::difference(again.net.state_dict(), first.net.state_dict()) == "");
   }
-  // Killed while that line was written, or before.
+  // Killed before or while the result was written to the log.
   std::string log = io::read_file(dir + "/log.jsonl");
   const std::size_t at = log.find("{\"event\":\"test\"");
   for (const std::size_t length : {at, at + 20}) {
@@ -240,7 +238,7 @@ TEST_CASE(
     CHECK(std::filesystem::exists(dir + "/model.safetensors"));
   }
   CHECK(counter->tests == 2);
-  // Trained on, it is measured at its new end, unless that keeps the same weights.
+  // With more epochs it is measured at the new end, unless the kept weights are the same.
   TrainOptions longer = options(dir, 9);
   longer.resume = true;
   Course on(9);
@@ -281,7 +279,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("validation: of random labels the test accuracy is that of chance, whatever was chosen") {
+TEST_CASE("validation: with random labels the test accuracy is that of chance") {
   double validation = 0, test = 0;
   constexpr int kTimes = 12;
   for (int time = 0; time < kTimes; ++time) {
@@ -298,13 +296,13 @@ TEST_CASE("validation: of random labels the test accuracy is that of chance, wha
     const train::TrainResult result =
         train::Trainer(net, nn::CrossEntropyLoss(), adam, o).fit(training, chosen_by, held_out);
     validation += *result.best / kTimes;
-    test += *result.test->accuracy / kTimes;
+    test += *result.test->metrics["accuracy"] / kTimes;
   }
-  CHECK(validation > 0.55);             // the best of twenty, which is why it is no result
+  CHECK(validation > 0.55);             // the best of twenty epochs is too good by chance
   CHECK(std::abs(test - 0.5) < 0.035);  // three standard deviations of 2,400 tosses
 }
 
-TEST_CASE("validation: fit, evaluate and predict leave the modes of modules as they found them") {
+TEST_CASE("validation: fit, evaluate and predict restore the modes of modules") {
   Course course;
   const nn::Dropout dropout(0.5);
   nn::Sequential net(course.net, dropout);
@@ -334,7 +332,7 @@ TEST_CASE("validation: fit, evaluate and predict leave the modes of modules as t
     }
 }
 
-TEST_CASE("validation: a checkpoint of an older version is refused with a sentence") {
+TEST_CASE("validation: a checkpoint of an older version is refused with a message") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Course(1).fit(options(dir));
@@ -350,7 +348,7 @@ TEST_CASE("validation: a checkpoint of an older version is refused with a senten
   CHECK_THROWS_WITH_AS(again.fit(o), doctest::Contains("start a new run"), FormatError);
 }
 
-TEST_CASE("validation: a last batch of one sample is found before the first step") {
+TEST_CASE("validation: a last batch of one sample is refused before the first step") {
   const auto net = [] {
     manual_seed(1);
     return nn::Sequential(nn::Linear(2, 8), nn::BatchNorm1d(8), nn::ReLU(), nn::Linear(8, 4));
@@ -376,13 +374,13 @@ TEST_CASE("validation: a last batch of one sample is found before the first step
   CHECK_FALSE(std::filesystem::exists(folder / "a"));
   CHECK(fit(normalized, 33, {.batch = 16, .drop_last = true}, folder / "b").steps == 4);
   CHECK(fit(normalized, 34, {.batch = 16}, folder / "c").steps == 6);
-  // What can learn from one sample does.
+  // A network that can train on one sample does so.
   CHECK(fit(nn::Sequential(nn::Linear(2, 4)), 33, {.batch = 16}, folder / "d").steps == 6);
   nn::Sequential evaluated(nn::Linear(2, 8), nn::LayerNorm({8}), nn::Linear(8, 4));
   CHECK(fit(evaluated, 33, {.batch = 16}, folder / "e").steps == 6);
 }
 
-TEST_CASE("validation: drop_last may change when a run goes on, from where it stands") {
+TEST_CASE("validation: drop_last may change on resume, from the current position on") {
   const TestFolder folder;
   // 120 samples are 7 batches of 16 and one of 8.
   const auto run = [&](const std::string& dir, bool drop, bool resume, int epochs,
@@ -416,10 +414,10 @@ TEST_CASE("validation: drop_last may change when a run goes on, from where it st
     CHECK(result.steps == 8 + 7 + 7);
     CHECK(steps.seen.front() == std::vector<std::int64_t>{2, 9, 1, 7});
     CHECK(steps.seen.back() == std::vector<std::int64_t>{3, 22, 7, 7});
-    // The second epoch has the same order: its batches are those of a run that never changed.
+    // The second epoch has the same order: its batches equal those of an unchanged run.
     for (std::size_t k = 0; k < 7; ++k) CHECK(steps.losses[k] == whole.second.losses[8 + k]);
     CHECK(result.epochs.size() == 3);
-    // And back again, resumed once more in the middle.
+    // Changed back in a second resume in the middle of an epoch.
     run(folder / "a", false, true, 5, 26);
     const auto [last, behind] = run(folder / "a", false, true, 5, 0);
     CHECK(last.steps == 8 + 7 + 7 + 8 + 8);

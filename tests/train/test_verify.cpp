@@ -1,4 +1,4 @@
-// verify: runs whose length was changed when they went on.
+// verify: runs whose length changed when they were resumed.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -13,7 +13,7 @@ using train::Settings;
 
 namespace {
 
-// Eight steps an epoch; the learning rate depends on the number of epochs.
+// Eight steps per epoch; the learning rate depends on the number of epochs.
 Settings cosine_run(const std::string& epochs) {
   return Settings::resolve(
       "mlp:784-8-10", "",
@@ -28,7 +28,7 @@ void check_passes(const std::string& dir, int steps) {
   }
 }
 
-// Of its log, what earlier versions wrote: sessions without the number of their steps.
+// Rewrites the log as earlier versions did: sessions without their number of steps.
 void forget_lengths(const std::string& dir) {
   std::string log = io::read_file(dir + "/log.jsonl");
   for (std::size_t at; (at = log.find(",\"total\":")) != std::string::npos;)
@@ -38,7 +38,7 @@ void forget_lengths(const std::string& dir) {
 
 }  // namespace
 
-TEST_CASE("verify: steps are repeated with the number of epochs that they were made with") {
+TEST_CASE("verify: steps are repeated with the number of epochs of their session") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   train::start_run(cosine_run("1"), dir);
@@ -48,7 +48,7 @@ TEST_CASE("verify: steps are repeated with the number of epochs that they were m
   const train::VerifyReport report = train::verify_run(dir, 20);
   CHECK(report.checks.front().detail == "20 losses agree");
 
-  // A session that was stopped in the middle of an epoch.
+  // A session stopped in the middle of an epoch.
   const std::string cut = folder / "cut";
   Settings s = cosine_run("3");
   s.set("max_steps", "11");
@@ -57,7 +57,7 @@ TEST_CASE("verify: steps are repeated with the number of epochs that they were m
   check_passes(cut, 24);
 }
 
-TEST_CASE("verify: a schedule that waits for better tests is repeated with them") {
+TEST_CASE("verify: the plateau schedule is repeated with its validation results") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   train::start_run(Settings::resolve("mlp:784-8-10", "",
@@ -72,7 +72,7 @@ TEST_CASE("verify: a schedule that waits for better tests is repeated with them"
   check_passes(dir, 30);
 }
 
-TEST_CASE("verify: says what it cannot repeat of a run whose log has no lengths") {
+TEST_CASE("verify: reports what cannot be repeated if the log has no lengths") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   train::start_run(cosine_run("2"), dir);
@@ -82,12 +82,12 @@ TEST_CASE("verify: says what it cannot repeat of a run whose log has no lengths"
   const train::VerifyReport report = train::verify_run(dir, 20);
   CHECK(report.passed());
   CHECK(report.checks.front().detail.find("does not say how many epochs") != std::string::npos);
-  // A session after that one is known.
+  // The session after that one has a known length.
   train::resume_run(dir, {}, {{"epochs", "5"}});
   CHECK(train::verify_run(dir, 20).passed());
 }
 
-TEST_CASE("verify: settings that were changed by hand are found") {
+TEST_CASE("verify: settings that were edited are detected") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   train::start_run(cosine_run("2"), dir);
@@ -100,7 +100,7 @@ TEST_CASE("verify: settings that were changed by hand are found") {
   CHECK(report.checks.front().detail.find("learning rate") != std::string::npos);
 }
 
-TEST_CASE("verify: a run whose drop_last was changed is repeated up to there as it was made") {
+TEST_CASE("verify: a run is repeated up to a change of drop_last") {
   const TestFolder folder;
   const std::string dir = folder / "run";
   Settings s = cosine_run("1");

@@ -1,4 +1,4 @@
-// Evaluations of several views of each example, and of images that each count once.
+// Evaluation with several views of each sample; each image counts once.
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -19,7 +19,7 @@ using train::mean_of_views;
 
 namespace {
 
-// Scores of three classes: means of the channels, so that every crop says something else.
+// Scores of three classes: the means of the channels, so that every crop has other scores.
 struct Means : nn::Module {
   Means() {
     weight = parameter("weight", Tensor::from<float>({4, -3, 1, -2, 5, 2, 3, 1, -4}, {3, 3}));
@@ -28,7 +28,7 @@ struct Means : nn::Module {
   Tensor weight;
 };
 
-// Slopes of colours, one class for each direction.
+// Images of colour gradients, one class for each direction.
 void make_images(const TestFolder& dir) {
   for (int k = 0; k < 3; ++k)
     for (int number = 0; number < 7; ++number) {
@@ -53,7 +53,7 @@ data::ImageOptions ten_crops() {
 
 }  // namespace
 
-TEST_CASE("views: the softmax of mean_of_views() is the mean of softmaxes, far scores included") {
+TEST_CASE("views: the softmax of mean_of_views() is the mean of softmaxes, also for large scores") {
   const std::vector<double> scores{1, 2, -1, 0.5, 0,    3,     -90, 4, 80,
                                    5, 5, 5,  0,   1000, -1000, 7,   1, 2};
   const Tensor mean = mean_of_views(Tensor::from(scores, {6, 3}), 3);
@@ -70,7 +70,7 @@ TEST_CASE("views: the softmax of mean_of_views() is the mean of softmaxes, far s
       }
       CHECK(found[n * 3 + c] == doctest::Approx(wanted).epsilon(1e-12));
     }
-  // Views that say the same say what one does.
+  // Equal views give the result of one view.
   const Tensor one = Tensor::from<double>({3, -1, 0.25}, {1, 3});
   const std::vector<double> same =
       mean_of_views(concat({one, one, one, one, one}, 0), 5).to_vector<double>();
@@ -81,7 +81,7 @@ TEST_CASE("views: the softmax of mean_of_views() is the mean of softmaxes, far s
   CHECK_THROWS_AS(mean_of_views(Tensor::from(scores, {6, 3}), 4), ShapeError);
 }
 
-TEST_CASE("views: a trainer tests with the mean of the crops, each image once") {
+TEST_CASE("views: a trainer evaluates with the mean over crops, each image once") {
   const TestFolder dir;
   make_images(dir);
   const std::vector<std::string> bad{dir / "in/0/2.png", dir / "in/2/0.png"};
@@ -105,7 +105,7 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each image once") 
   train::TrainOptions options;
   options.epochs = 1;
   train::Trainer trainer(net, nn::CrossEntropyLoss(), optimizer, options);
-  for (const std::int64_t batch : {1, 4, 100}) {  // of one some batches are empty
+  for (const std::int64_t batch : {1, 4, 100}) {  // with size 1 some batches are empty
     data::Loader test(data::image_dataset(images, how), {.batch = batch, .shuffle = false});
     const train::Evaluation found = trainer.evaluate(test);
     CHECK(found.items == count);
@@ -115,7 +115,7 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each image once") 
     CHECK(found.confusion.total() == count);
     CHECK(test.dataset().broken() == bad);
   }
-  // The pass after an epoch is the same, and training has one crop of each.
+  // The evaluation after an epoch is the same; training uses one crop per image.
   data::ImageOptions training = how;
   training.resize = how.resize.middle_only();
   training.broken_left_out = false;
@@ -130,7 +130,8 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each image once") 
                        FormatError);
 }
 
-TEST_CASE("views: a run keeps how it tests, and a trained model may be tested otherwise") {
+TEST_CASE(
+    "views: a run keeps its preprocessing, and a trained model can be evaluated with another") {
   const TestFolder dir;
   make_images(dir);
   train::Settings settings = train::Settings::for_model("resnet20");
@@ -138,7 +139,7 @@ TEST_CASE("views: a run keeps how it tests, and a trained model may be tested ot
   settings.set("data", "folder:" + (dir / "in,test=") + (dir / "same"));
   settings.set("preprocess", "resize,ten_crop");
   settings.set("epochs", "1");
-  settings.set("lr", "0.0001");  // scores stay small enough for probabilities to be told apart
+  settings.set("lr", "0.0001");  // keeps scores small, so that probabilities differ
   settings.set("batch", "7");
   settings.set("augment", "none");
   train::start_run(settings, dir / "run");

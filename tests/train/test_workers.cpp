@@ -1,4 +1,4 @@
-// How many threads prepare a run's batches.
+// The number of threads that prepare a run's batches.
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace tenon;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("workers: one, or for files of images as many as compute, unless said otherwise") {
+TEST_CASE("workers: one, or for image files as many as compute threads, unless set") {
   const fs::path folder = fs::temp_directory_path() / "tenon-test-workers";
   for (const char* kind : {"a", "b"}) {
     fs::create_directories(folder / kind);
@@ -27,7 +27,8 @@ TEST_CASE("workers: one, or for files of images as many as compute, unless said 
   const auto workers = [&](const std::string& data, int given) {
     settings.data = data;
     settings.workers = given;
-    return train::Session(settings, train::open_data(settings)).train->options().workers;
+    const train::ResolvedRun run(settings);
+    return train::Session(run, train::open_data(run)).train->options().workers;
   };
   const std::string images = "folder:" + folder.string();
   CHECK(workers(images, 0) == 3);

@@ -1,5 +1,5 @@
-// A small problem for tests of training: points in the plane by quadrant, and a network with
-// dropout that learns them.
+// A small problem for tests of training: points in the plane, classified by quadrant, and a network
+// with dropout that learns them.
 #pragma once
 
 #include <cstring>
@@ -25,23 +25,18 @@ inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t s
   return data::from_tensors(x.eval(), quadrant.eval(), 4);
 }
 
-/// Eleven sequences of up to eight tokens: of example n the first 1 + n % 8 count, and are to be
-/// repeated.
+/// Eleven sequences of up to eight tokens. In sample n the first 1 + n % 8 tokens count; the target
+/// repeats them.
 class Sequences : public data::Dataset {
  public:
+  Sequences()
+      : Dataset({.input_shape = {kLength},
+                 .input_dtype = DType::Int64,
+                 .target_shape = {kLength},
+                 .classes = 5,
+                 .counted_targets = mean_counted(),
+                 .in_memory = true}) {}
   std::int64_t size() const override { return kCount; }
-  Shape input_shape() const override { return {kLength}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {kLength}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 5; }
-  double counted_targets() const override {
-    std::int64_t all = 0;
-    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
-    return static_cast<double>(all) / kCount;
-  }
-  std::string describe() const override { return "sequences"; }
-  bool in_memory() const override { return true; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t n : indices)
@@ -54,10 +49,14 @@ class Sequences : public data::Dataset {
  private:
   static constexpr std::int64_t kCount = 11, kLength = 8;
   static std::int64_t counted(std::int64_t n) { return 1 + n % kLength; }
+  static double mean_counted() {
+    std::int64_t all = 0;
+    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
+    return static_cast<double>(all) / kCount;
+  }
 };
 
-/// Both figures of a network of such sequences, which learns nothing: of the epoch and of an
-/// evaluation.
+/// Losses of a network that does not learn, for such sequences: of the epoch and of an evaluation.
 struct MeanLosses {
   double trained = 0, evaluated = 0, accuracy_trained = 0, accuracy_evaluated = 0;
 };
@@ -69,7 +68,7 @@ inline MeanLosses mean_losses_of_sequences(std::int64_t batch) {
   train::TrainOptions o;
   o.epochs = 1;
   o.keep_best = false;
-  o.tokens = true;
+  o.task = train::find_task("language");
   const nn::Loss loss = [](const Tensor& scores, const Tensor& target) {
     return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
   };
@@ -104,7 +103,7 @@ inline StateDict snapshot(const StateDict& state) {
   return out;
 }
 
-/// The first name whose bits differ, "" when none does.
+/// The first name whose bits differ; "" if all are equal.
 inline std::string difference(const StateDict& a, const StateDict& b) {
   if (a.size() != b.size()) return "(sizes)";
   for (const auto& [name, t] : a) {

@@ -3,8 +3,8 @@
 
 #include "base/index.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/workspace.h"
-#include "cpu/kernels/attention.h"
+#include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/attention/attention.h"
 #include "graph/node.h"
 
 namespace tenon::cpu {
@@ -40,9 +40,12 @@ class AttentionKernel final : public Kernel {
       return attention_forward(shape_, in, result(binding, 0),
                                reinterpret_cast<float*>(result(binding, 1).data),
                                binding.workspace);
-    attention_backward(shape_, in, bound(binding, 3),
-                       reinterpret_cast<const float*>(bound(binding, 4).data), bound(binding, 5),
-                       result(binding, 0), result(binding, 1), result(binding, 2),
+    const AttentionForward forward = {
+        .y = bound(binding, 3),
+        .dy = bound(binding, 5),
+        .log = reinterpret_cast<const float*>(bound(binding, 4).data)};
+    attention_backward(shape_, in, forward,
+                       {result(binding, 0), result(binding, 1), result(binding, 2)},
                        binding.workspace);
   }
 
@@ -94,7 +97,7 @@ class AttentionEngine final : public Engine {
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque || kind_of(region.opaque.op) != OpKind::Attention)
-      return "it is no attention";
+      return "it is not an attention";
     const Opaque& o = region.opaque;
     if (values[at(o.inputs[0])].dtype == DType::Float64) return "attention in float64";
     return nullptr;

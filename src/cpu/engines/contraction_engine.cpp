@@ -13,9 +13,9 @@
 #include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/tile_epilogue.h"
-#include "cpu/engines/workspace.h"
-#include "cpu/kernels/conv2d.h"
+#include "cpu/engines/run/tile_epilogue.h"
+#include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/conv/conv2d.h"
 
 namespace tenon::cpu {
 
@@ -123,7 +123,7 @@ struct MatrixOperand {
   View view;
   DType dtype = DType::Float32;
   Operand operand;
-  std::vector<std::int64_t> offsets;  // of the batches, where no stride tells them
+  std::vector<std::int64_t> offsets;  // of the batches, if they have no common stride
 
   MatrixOperand(const View& v, const Shape& shape, DType type) : view(v), dtype(type) {
     const int rank = shape.rank();
@@ -290,8 +290,16 @@ class MatmulKernel final : public ContractionKernel {
 
  private:
   void product(const Binding& binding, const Epilogue& epilogue) const {
-    gemm(shape_, a_.bound(binding), b_.bound(binding), result<float>(binding), shape_.n,
-         shape_.m * shape_.n, math_, epilogue, kernel_workspace(binding), prepared_.get());
+    gemm({.shape = shape_,
+          .a = a_.bound(binding),
+          .b = b_.bound(binding),
+          .c = result<float>(binding),
+          .ldc = shape_.n,
+          .c_batch_stride = shape_.m * shape_.n,
+          .math = math_,
+          .epilogue = epilogue,
+          .workspace = kernel_workspace(binding),
+          .prepared = prepared_.get()});
   }
 
   GemmShape shape_;
@@ -321,8 +329,9 @@ class WideMatmulKernel final : public ContractionKernel {
                        blocks = (shape_.m + rows - 1) / rows;
     parallel_for(shape_.batch * blocks, [&](std::int64_t chunk, int worker) {
       const std::int64_t batch = chunk / blocks, row0 = chunk % blocks * rows;
-      TileEpilogue::rectangle(run, worker, batch, row0, std::min(shape_.m, row0 + rows), 0,
-                              shape_.n, c + (batch * shape_.m + row0) * shape_.n, shape_.n);
+      const Rectangle place = {batch, row0, std::min(shape_.m, row0 + rows), 0, shape_.n};
+      TileEpilogue::rectangle(run, worker, place, c + (batch * shape_.m + row0) * shape_.n,
+                              shape_.n);
     });
   }
 
@@ -420,12 +429,12 @@ class ContractionEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Contraction) return "it is no contraction";
+    if (region.kind != RegionKind::Contraction) return "it is not a contraction";
     const Contraction& c = region.contraction;
     const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
     const bool wide = c.dtype == DType::Float64;
     if (wide && (a != DType::Float64 || b != DType::Float64))
-      return "a float64 result of other operands";
+      return "a float64 result of operands of another type";
     if (!wide && (!is_operand_dtype(a) || !is_operand_dtype(b) || !is_operand_dtype(c.dtype)))
       return "no kernels for its dtypes";
     if (c.op == Op::Matmul) return nullptr;

@@ -1,6 +1,6 @@
 // The map engine: element-wise regions with reductions, computed tile by tile in cache.
 #include "cpu/cpu.h"
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 
 namespace tenon::cpu {
 
@@ -23,7 +23,7 @@ class MapEngine final : public Engine {
   const char* name() const override { return "map"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     if (region.kind == RegionKind::Map) return tile_program_claims(region.map, false, why);
-    if (why != nullptr) *why = "it is no map region";
+    if (why != nullptr) *why = "it is not a map region";
     return false;
   }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {

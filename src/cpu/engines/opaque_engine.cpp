@@ -9,11 +9,11 @@
 #include "base/per_thread.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/movement.h"
-#include "cpu/engines/workspace.h"
-#include "cpu/kernels/pool2d.h"
+#include "cpu/engines/run/movement.h"
+#include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/pool/pool2d.h"
 #include "cpu/kernels/sort.h"
-#include "cpu/kernels/tile_table.h"
+#include "cpu/kernels/tile/tile_table.h"
 #include "graph/node.h"
 
 namespace tenon::cpu {
@@ -208,19 +208,19 @@ class OpaqueEngine final : public Engine {
   // Windows are clipped to the rows of the band.
   static const char* rows_refusal(const Opaque& o) {
     if (o.op == Op::MaxPool2d) return nullptr;
-    if (o.op != Op::AvgPool2d) return "is no pooling forwards";
+    if (o.op != Op::AvgPool2d) return "is not a forward pooling";
     const auto& pool = o.attrs.as<PoolAttrs>();
     const bool counts = pool.pad_h > 0 && pool.count_include_pad != 0;
     return counts ? "counts its padding, which differs from band to band" : nullptr;
   }
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
     if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
     if (o.op == Op::Sort) return nullptr;
     const DType dtype = values[at(o.out())].dtype;
-    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of whole numbers";
-    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of truth values";
+    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of integers";
+    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of bools";
     return nullptr;
   }
 };

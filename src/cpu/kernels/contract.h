@@ -24,13 +24,24 @@ struct EpilogueRead {
 };
 constexpr int kMaxEpilogueReads = 4;
 
-/// Called when a rectangle of the result is final (the whole reduction is summed) and still in
-/// cache. `block` points to element (row0, col0), its rows are `ld` floats apart. The callee may
-/// overwrite the block in place. Rectangles are disjoint and cover the result; their order is
-/// undefined, and several workers call concurrently.
+/// Rows [row0, row1) and columns [col0, col1) of one batch of a result.
+struct Rectangle {
+  std::int64_t batch = 0, row0 = 0, row1 = 0, col0 = 0, col1 = 0;
+};
+
+/// A rectangle of a contraction's result. Rows are `ld` floats apart.
+struct ResultBlock {
+  int worker = 0;  ///< the worker that computed it
+  Rectangle place{};
+  float* data = nullptr;  ///< element (row0, col0)
+  std::int64_t ld = 0;
+};
+
+/// Called when a block of the result is final (the whole reduction is summed) and still in cache.
+/// The callee may overwrite the block in place. Blocks are disjoint and cover the result; their
+/// order is undefined, and several workers call concurrently.
 struct Epilogue {
-  void (*fn)(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-             std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) = nullptr;
+  void (*fn)(void* ctx, const ResultBlock& block) = nullptr;
   void* ctx = nullptr;
   int reads = 0;  ///< what may be fetched before the call, where there is one batch
   EpilogueRead read[kMaxEpilogueReads] = {};
@@ -61,13 +72,22 @@ struct GemmPlan;
 /// A plan for a product that runs often. It depends only on the operands' strides and types.
 std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b);
 
-/// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros.
-/// With c == nullptr the blocks exist only for the epilogue, in scratch inside the workspace.
-/// workspace: 64-byte aligned, at least gemm_workspace bytes for num_threads() at the time of the
-/// call. `prepared`: the plan, if the caller keeps one.
-void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
-          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace,
-          const GemmPlan* prepared = nullptr);
+/// A batched product: c[i] (m x n) = a[i] (m x k) * b[i] (k x n).
+struct Gemm {
+  GemmShape shape{};
+  Operand a{}, b{};
+  float* c = nullptr;    ///< null: blocks exist only for the epilogue, in scratch in the workspace
+  std::int64_t ldc = 0;  ///< elements between rows of c
+  std::int64_t c_batch_stride = 0;  ///< elements between batches of c
+  Math math = Math::F32;
+  Epilogue epilogue{};
+  /// 64-byte aligned, at least gemm_workspace() bytes for num_threads() at the time of the call.
+  void* workspace = nullptr;
+  const GemmPlan* prepared = nullptr;  ///< the plan, if the caller keeps one
+};
+
+/// Overwrites c; k = 0 writes zeros.
+void gemm(const Gemm& product);
 std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null);
 
 /// The same in float64, for checks and small statistics: blocked for cache, no epilogue, no

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 

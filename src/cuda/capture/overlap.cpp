@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/device/driver.h"
 #include "cuda/jit/jit.h"
 

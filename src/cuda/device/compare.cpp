@@ -23,10 +23,11 @@ std::string element_of(DType dtype) {
 
 std::shared_ptr<const CompiledKernel> kernel(int index, const char* entry, const char* parameters,
                                              const std::string& call) {
-  return compile(target_of(index), {entry, cat("#include \"cuda/kernels/compare.cuh\"\n\nusing "
-                                               "namespace tenon::cuda;\n\nextern \"C\" __global__ "
-                                               "void ",
-                                               entry, "(", parameters, ") {\n  ", call, ";\n}\n")});
+  return compile(target_of(index),
+                 {entry, cat("#include \"cuda/kernels/maps/compare.cuh\"\n\nusing "
+                             "namespace tenon::cuda;\n\nextern \"C\" __global__ "
+                             "void ",
+                             entry, "(", parameters, ") {\n  ", call, ";\n}\n")});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/device/library.h"
 
 namespace tenon::cuda {
@@ -89,7 +89,7 @@ std::string_view advice(CUresult result) {
       return "NVRTC is newer than the driver serves: update the driver, or install the NVRTC of "
              "the driver's CUDA version";
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
-      return "another process holds the GPU alone: check nvidia-smi";
+      return "another process uses the GPU exclusively: check nvidia-smi";
     case CUDA_ERROR_SYSTEM_NOT_READY:
       return "a service that the GPU needs is not running (nvidia-fabricmanager)";
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:

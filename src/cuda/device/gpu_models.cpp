@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 
 namespace tenon::cuda {
 namespace {

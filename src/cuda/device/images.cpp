@@ -1,4 +1,6 @@
-// Memory for decoded images, the decoder's states, and the launches.
+// Decodes and transforms the images of a batch. nvJPEG decodes the files, and pixels that the CPU
+// decoded are copied. Then four kernels join the planes of JPEG files, scale in two steps, and
+// apply the remaining transforms. Memory grows if a batch needs more and is reused otherwise.
 #include "cuda/device/images.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include "cuda/device/driver.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"
-#include "cuda/kernels/images_args.cuh"
+#include "cuda/kernels/images/images_args.cuh"
 #include "scalar/image.h"
 
 namespace tenon::cuda {
@@ -47,7 +49,7 @@ Handle new_handle() {
 std::shared_ptr<const CompiledKernel> image_kernel(int index, const char* name) {
   return compile(target_of(index),
                  {cat(name, "_of_images"),
-                  cat("#include \"cuda/kernels/images.cuh\"\n\nusing namespace "
+                  cat("#include \"cuda/kernels/images/images.cuh\"\n\nusing namespace "
                       "tenon::cuda;\n\nextern \"C\" __global__ void ",
                       name, "_of_images(const ImagesArgs args) {\n  ", name, "(args);\n}\n")});
 }

@@ -1,4 +1,4 @@
-// Images decoded by nvJPEG, then transformed by kernels (cuda/kernels/images.cuh).
+// Images decoded by nvJPEG, then transformed by kernels (cuda/kernels/images/images.cuh).
 #pragma once
 
 #include <memory>

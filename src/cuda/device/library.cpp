@@ -8,9 +8,9 @@
 
 #include <dlfcn.h>
 
-#include "base/env.h"
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/env.h"
+#include "base/system/folder_names.h"
 
 namespace tenon::cuda {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/system/env.h"
 #include "cuda/cuda.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/outside.h"
@@ -77,9 +77,9 @@ GpuMemory& memory_of(int index) {
                         size_text(static_cast<std::int64_t>(bytes)), ": ", size_text(stats.in_use),
                         " are in use and ", size_text(stats.cached), " cached by this process",
                         limit != 0 ? cat(", which may take ", size_text(limit)) : "",
-                        "; the GPU has ", size_text(static_cast<std::int64_t>(total)),
-                        ", of which ", size_text(static_cast<std::int64_t>(available)),
-                        " are free: use a smaller batch, a lower precision or a smaller network"));
+                        "; the GPU has ", size_text(static_cast<std::int64_t>(total)), " (",
+                        size_text(static_cast<std::int64_t>(available)),
+                        " free): use a smaller batch, a lower precision or a smaller network"));
 }
 
 class CudaMemory final : public DeviceMemory {

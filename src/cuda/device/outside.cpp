@@ -69,8 +69,9 @@ void throw_outside(int index) {
   record.mark = 0;
   const auto& [op, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
   const std::int64_t place = (mark & ((std::int64_t{1} << kSiteShift) - 1)) - 1;
-  throw ValueError(cat(index_outside(op, found, axis, size, place),
-                       "; a GPU tells of it when what was queued has run, updates included"));
+  throw ValueError(
+      cat(index_outside(op, found, axis, size, place),
+          "; a GPU reports this only after all queued work has run, updates included"));
 }
 
 }  // namespace tenon::cuda

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cuda/kernels/movement_args.cuh"
+#include "cuda/kernels/opaque/movement_args.cuh"
 
 namespace tenon::cuda {
 

@@ -70,9 +70,10 @@ Image find_image(const Source& source, int arch, const KernelCache& cache) {
   image.bytes = find_built_in(usable_store(), source, arch, loaded_driver().version, no_compiler);
   if (!image.bytes.empty()) return image;
   if (no_compiler)
-    throw DeviceError(cat(nvrtc().problem, "; the kernel ", source.entry,
-                          " is none of those that this build has compiled ahead: install a CUDA "
-                          "toolkit or the Python wheel nvidia-cuda-nvrtc, or use --device cpu"));
+    throw DeviceError(
+        cat(nvrtc().problem, "; the kernel ", source.entry,
+            " is not compiled ahead in this build: install a CUDA toolkit or the Python "
+            "wheel nvidia-cuda-nvrtc, or use --device cpu"));
   image.origin = Image::Origin::Disk;
   image.bytes = cache.read(key_of(source, arch));
   return image;

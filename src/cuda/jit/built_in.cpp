@@ -9,8 +9,8 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
 #include "base/str.h"
+#include "base/system/env.h"
 #include "base/thread_pool.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"

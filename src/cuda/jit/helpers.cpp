@@ -34,8 +34,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/env.h"
 #include "base/str.h"
+#include "base/system/env.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
 #include "cuda/jit/embedded.h"

@@ -14,7 +14,7 @@
 
 #include <tenon/error.h>
 
-#include "base/cache_file.h"
+#include "base/system/cache_file.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
 #include "cuda/jit/build.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 
 namespace tenon::cuda {
 namespace {

@@ -3,7 +3,7 @@
 // A file is written under a temporary name and renamed, so that processes that share the folder
 // only see complete files. Damaged, foreign or truncated files are ignored and rewritten. A folder
 // that cannot be written is only read; a folder that other users can write is not used
-// (base/cache_file.h); "" means no folder. No function here throws.
+// (base/system/cache_file.h); "" means no folder. No function here throws.
 #pragma once
 
 #include <cstdint>

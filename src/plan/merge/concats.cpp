@@ -157,7 +157,9 @@ class ConcatWriter {
 }  // namespace
 
 void merge_concats(Merger& merger) {
-  if (merger.options.traits.is_queued && merger.options.enabled(kFuse)) ConcatWriter(merger).run();
+  if (merger.options.traits.is_queued && merger.options.enabled(kFuse) &&
+      merger.options.enabled(kConcats))
+    ConcatWriter(merger).run();
 }
 
 }  // namespace tenon

@@ -2,15 +2,15 @@
 // a pass over memory, or a tile in cache.
 //
 // Engines state what they can do (Capabilities) and what it costs (Engine::estimate,
-// Engine::saves). Eight rules run one after another over one graph of steps:
-// * concats: concatenations into the maps that compute their inputs (part of the pass fuse)
+// Engine::saves). Eight passes run one after another over one graph of steps:
+// * concats: concatenations into the maps that compute their inputs
 // * prologue: maps into the operands of the products that read them
 // * reductions: reductions into the products that compute their elements
 // * vectors: short maps of such sums into the maps that read their results
 // * join: maps into one launch, side by side
 // * phases: maps into one launch, one after another
 // * chain: steps of any kind into slices of an axis
-// * overwrites: results of maps into the memory of their operands (part of plan_memory)
+// * overwrites: results of maps into the memory of their operands
 //
 // A new kind of fusion is one capability and one rule.
 #pragma once

@@ -105,7 +105,8 @@ class Overwriter {
 }  // namespace
 
 void merge_overwrites(Merger& merger) {
-  if (merger.options.traits.is_queued && merger.options.enabled(kPlanMemory))
+  if (merger.options.traits.is_queued && merger.options.enabled(kPlanMemory) &&
+      merger.options.enabled(kOverwrites))
     Overwriter(merger).run();
 }
 

@@ -307,8 +307,8 @@ class Attacher {
                      : preferred(m_.options.engines, r, m_.values());
     if (out.engine == nullptr) return out;
     out.us = out.engine->estimate(r, m_.values());
-    out.engine->expect(out.advice.choice ? out.advice.choice->configuration : std::string(), r,
-                       m_.values());
+    out.engine->announce(out.advice.choice ? out.advice.choice->configuration : std::string(), r,
+                         m_.values());
     return out;
   }
   static bool is_measured(const Outlook& known) {

@@ -258,7 +258,8 @@ class VectorRemaker {
 }  // namespace
 
 void merge_vectors(Merger& merger) {
-  if (merger.options.enabled(kReductions)) VectorRemaker(merger).run();
+  if (merger.options.enabled(kReductions) && merger.options.enabled(kVectors))
+    VectorRemaker(merger).run();
 }
 
 }  // namespace tenon

@@ -19,7 +19,7 @@ enum class Mma { Bf16, F16, Tf32 };
 struct Runtime {
   void (*sync_block)();
   void (*sync_warp)();
-  /// `value` of 4 or 8 bytes is replaced.
+  /// Replaces `value`, which has 4 or 8 bytes.
   void (*shuffle)(Shuffle mode, void* value, int bytes, int argument);
   void (*mma)(Mma kind, float* d, const unsigned* a, const unsigned* b);
   void (*load_matrix)(int count, bool transposed, unsigned* registers, const void* row);

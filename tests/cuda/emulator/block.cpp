@@ -4,7 +4,6 @@
 // or is counted in at_barrier_. The last thread to arrive does the work for all and continues.
 // Stricter than a GPU where CUDA leaves the result undefined: the launch fails if a thread ends
 // while others of its block wait for it, or if lanes of a warp are at different operations.
-// block wait for it, and lanes of a warp at different operations, fail the launch.
 #include "block.h"
 
 #include <setjmp.h>
@@ -33,7 +32,7 @@ struct Thread {
   Index3 index{};
   Fiber* fiber = nullptr;  // null before its start and after its end
   bool done = false;
-  std::vector<Copy> copies;  // that are still to be made
+  std::vector<Copy> copies;  // still to be made
 };
 
 struct Warp {

@@ -16,11 +16,11 @@ struct Launch {
   void** params = nullptr;
 };
 
-/// Lends the module its runtime; once, after loading.
+/// Gives the module its runtime. Called once, after loading.
 void attach_runtime(const Module& module);
 
-/// Empty, or the error: a deadlock, a trap, an access violation (then *illegal_address is set). One
-/// grid at a time: the caller holds a lock.
+/// Returns the error, or an empty string: a deadlock, a trap, an access violation (then
+/// *illegal_address is set). Runs one grid at a time: the caller must hold a lock.
 std::string run_grid(const Launch& launch, bool* illegal_address);
 
 }  // namespace tenon_emulator

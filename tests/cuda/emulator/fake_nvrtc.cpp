@@ -139,7 +139,7 @@ bool run(const std::vector<std::string>& arguments, const std::string& log) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// "sm_90a", "compute_80".
+/// Reads "sm_90a" or "compute_80".
 bool read_architecture(const std::string& value, Options* options) {
   const std::size_t digits = value.find('_') + 1;
   const bool real = value.compare(0, 3, "sm_") == 0;
@@ -463,7 +463,7 @@ TENON_EXPORT int nvrtcGetCUBIN(void* handle, char* image) {
   return success;
 }
 
-/// There is no PTX here: an empty text.
+/// There is no PTX here: the text is empty.
 TENON_EXPORT int nvrtcGetPTXSize(void* handle, std::size_t* size) {
   if (handle == nullptr || !of(handle)->compiled) return invalid_program;
   *size = 1;

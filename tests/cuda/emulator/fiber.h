@@ -11,7 +11,7 @@ namespace tenon_emulator {
 
 class Fiber {
  public:
-  /// The fiber of the stack that runs already.
+  /// The fiber of the stack that is running.
   Fiber() = default;
   /// `body` never returns; it starts at the first switch to the fiber.
   explicit Fiber(void (*body)());
@@ -19,7 +19,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Begins at `body` again, forgetting where it was.
+  /// Makes the next switch start `body` from its beginning.
   void restart();
   static void switch_to(Fiber& from, Fiber& to);
 

@@ -36,15 +36,15 @@ struct Range {
   std::uint64_t number = 0;  // of the allocation, counted from 1
 };
 
-/// Allocations by address. Blocks of GPUs begin as NaN bytes and stand between guard zones.
+/// Allocations by address. GPU memory is filled with NaN bytes and lies between guard zones.
 class Memory {
  public:
-  /// Null when the GPU has no room.
+  /// Null if the GPU has too little free memory.
   void* allocate(std::size_t bytes, int gpu);
   void* allocate_host(std::size_t bytes);
   CUresult release(void* memory, bool host);
   std::size_t used(int gpu) const;
-  /// The allocation that [memory, memory + bytes) lies in, or null.
+  /// The allocation that contains [memory, memory + bytes), or null.
   const Range* find(const void* memory, std::size_t bytes) const;
   /// Fails with the name of `culprit` when a guard zone was written to, and restores it.
   CUresult check_guards(const std::string& culprit);

@@ -101,7 +101,7 @@ CUresult run_fill(const FillWork& fill_work) {
   return CUDA_SUCCESS;
 }
 
-/// One side of a copy must lie in memory of its kind.
+/// One side of a copy must be in memory of its kind.
 CUresult check_side(CUmemorytype type, const void* host, CUdeviceptr device, std::size_t bytes,
                     const char* side) {
   const std::string name =
@@ -118,7 +118,7 @@ CUresult check_side(CUmemorytype type, const void* host, CUdeviceptr device, std
               name + (begins_inside ? "goes beyond its allocation" : "is not device memory"));
 }
 
-/// 0 where none stands.
+/// The number of the allocation at the address, or 0.
 std::uint64_t allocation_at(CUdeviceptr address) {
   const Range* range = memory().find(reinterpret_cast<const void*>(address), 1);
   return range == nullptr ? 0 : range->number;

@@ -48,7 +48,7 @@ struct CUstream_st {
   CUgraph_st* capture = nullptr;  // the graph that collects its work
   CUstream_st* origin = nullptr;  // the stream whose capture it joined; itself when it began one
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::thread::id thread;  // that began the capture
+  std::thread::id thread;  // the thread that began the capture
   bool invalidated = false;
   bool adopted = false;  // captures into a graph of the caller
   std::uint64_t capture_id = 0;
@@ -62,7 +62,7 @@ struct CUevent_st {
   std::chrono::steady_clock::time_point time;
   CUgraph_st* capture = nullptr;  // recorded in a capture
   CUstream_st* origin = nullptr;
-  std::vector<CUgraphNode> depends;  // of the stream then
+  std::vector<CUgraphNode> depends;  // the stream's dependencies at the record
 };
 
 }  // namespace tenon::cuda
@@ -89,7 +89,7 @@ struct Work {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   KernelWork kernel;
   CUDA_MEMCPY3D copy;
-  /// Allocations that a copy node was made for; 0: any.
+  /// Numbers of the allocations that a copy node was made for; 0: any.
   std::uint64_t source = 0, target = 0;
   FillWork fill;
 };
@@ -104,20 +104,20 @@ CUresult submit(CUstream_st* stream, Work work);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
 /// Makes a node copy so, for the allocations that stand at these addresses now.
 CUresult set_copy(Work& node, const CUDA_MEMCPY3D& copy);
-/// Fails if the address now belongs to another allocation. Drivers copy all the same, but tools
-/// that check a node's allocations at each launch, such as compute-sanitizer, crash.
+/// Fails if the address now belongs to another allocation. A driver would copy, but tools that
+/// check a node's allocations at each launch, such as compute-sanitizer, crash.
 CUresult check_allocations(const Work& node);
 
 /// The context of the calling thread; null when it has none.
 CUctx_st*& current_context();
 
-/// What captures of other threads mean to the calling thread; global at first.
+/// The calling thread's capture mode; global at first.
 CUstreamCaptureMode& thread_capture_mode();
 
-/// The stream behind a handle; null stands for the context's default stream. Null when it is dead.
+/// The stream of a handle; a null handle is the context's default stream. Null for a dead stream.
 CUstream_st* stream_of(CUstream handle);
 
-/// Handles that are alive; every other is refused.
+/// Registers a live handle. Every other handle is refused.
 void enter(const void* handle);
 void leave(const void* handle);
 bool alive(const void* handle);
@@ -125,7 +125,8 @@ CUresult dead_handle(const char* function);
 
 /// Streams with a capture under way.
 std::vector<CUstream_st*>& captures();
-/// What a capture forbids (allocation, waiting for everything): fails and spoils the capture.
+/// For calls that a capture forbids (allocation, synchronization): fails and invalidates the
+/// capture.
 CUresult refuse_while_capturing(const char* function);
 CUresult spoil(CUstream_st* stream, const char* function);
 
@@ -139,7 +140,7 @@ struct CUgraphNode_st {
   tenon_emulator::Work work;
 };
 
-/// Work runs in the order of `nodes`; edges are only kept.
+/// Work runs in the order of `nodes`; edges are stored but not used.
 struct CUgraph_st {
   struct Edge {
     CUgraphNode from, to;

@@ -1,5 +1,6 @@
-// Finds kernels by their qualifier. A scanner that knows strings and brackets is enough: comments
-// and macros are gone by now, and line markers stay, so that errors name the lines of the source.
+// Finds kernels by their qualifier. A scanner of strings and brackets is enough, because the
+// preprocessor has removed comments and macros. Line markers stay, so that errors name the lines
+// of the source.
 #include "rewrite.h"
 
 #include <cctype>
@@ -28,7 +29,7 @@ std::size_t skip_space(const std::string& text, std::size_t at) {
   return at;
 }
 
-/// Past the bracket that closes the one at `at`.
+/// The position after the bracket that closes the one at `at`.
 std::size_t skip_brackets(const std::string& text, std::size_t at) {
   const char open = text[at];
   const char close = open == '(' ? ')' : '}';
@@ -50,7 +51,7 @@ std::size_t skip_brackets(const std::string& text, std::size_t at) {
   throw std::runtime_error("a kernel's brackets do not match");
 }
 
-/// Start of the declaration that `at` stands in: behind the last ; { } or line marker.
+/// Start of the declaration that contains `at`: after the last ; { } or line marker.
 std::size_t declaration_start(const std::string& text, std::size_t at) {
   std::size_t start = text.find_last_of(";{}", at);
   start = start == std::string::npos ? 0 : start + 1;
@@ -61,8 +62,8 @@ std::size_t declaration_start(const std::string& text, std::size_t at) {
   return start;
 }
 
-/// Swaps "__shared__ alignas(n)": the emulator's __shared__ ends in `static`, behind which alignas
-/// would be about the type.
+/// Swaps the words of "__shared__ alignas(n)": the emulator's __shared__ ends in `static`, after
+/// which alignas would apply to the type.
 void swap_alignas(std::string& text) {
   const std::string word = "tenon_shared_variable";
   const std::string storage = "__attribute__((section(\"tenon_shared\"), used)) static";
@@ -81,10 +82,10 @@ void swap_alignas(std::string& text) {
 
 struct Found {
   std::string name, bounds;
-  std::size_t end = 0;  // behind its body; npos for a declaration without one
+  std::size_t end = 0;  // after its body; npos for a declaration without a body
 };
 
-/// Reads on from behind __global__, takes __launch_bounds__ out.
+/// Reads on after __global__ and removes __launch_bounds__.
 Found read_kernel(std::string& text, std::size_t at) {
   Found found;
   const std::string bounds = "__launch_bounds__";

@@ -35,7 +35,7 @@ int source_lane(const WarpCall& call, int lane) {
 
 const char* apply_shuffle(const WarpCall* lanes, std::uint32_t present) {
   unsigned char values[32][8];
-  std::memset(values, 0xff, sizeof values);  // what an absent lane gives
+  std::memset(values, 0xff, sizeof values);  // the values of absent lanes
   for (int lane = 0; lane < 32; ++lane) {
     if ((present >> lane & 1u) == 0) continue;
     std::memcpy(values[lane], lanes[lane].out, static_cast<std::size_t>(lanes[lane].bytes));

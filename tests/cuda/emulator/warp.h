@@ -9,8 +9,8 @@
 namespace tenon_emulator {
 
 struct WarpCall {
-  /// Works for all lanes at once, with the calls of the lanes that are `present`. Null, or what is
-  /// wrong with them.
+  /// Computes the operation for all lanes at once from the calls of the lanes that are `present`.
+  /// Returns what is wrong with the calls, or null.
   const char* (*apply)(const WarpCall* lanes, std::uint32_t present) = nullptr;
   void* out = nullptr;
   const void* a = nullptr;

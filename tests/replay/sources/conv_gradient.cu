@@ -1,4 +1,4 @@
-#include "cuda/kernels/conv_gradient.cuh"
+#include "cuda/kernels/conv/conv_gradient.cuh"
 
 using namespace tenon::cuda;
 

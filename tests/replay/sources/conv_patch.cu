@@ -1,5 +1,5 @@
-#include "cuda/kernels/conv_patch.cuh"
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/conv/conv_patch.cuh"
+#include "cuda/kernels/maps/map.cuh"
 namespace tenon::cuda {
 
 // le+conv2d_input_grad+where

@@ -1,5 +1,5 @@
-#include "cuda/kernels/conv_sum.cuh"
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/conv/conv_sum.cuh"
+#include "cuda/kernels/maps/map.cuh"
 namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)

@@ -1,5 +1,5 @@
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/gemm/gemm.cuh"
+#include "cuda/kernels/maps/map.cuh"
 namespace tenon::cuda {
 
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)

@@ -1,5 +1,5 @@
-#include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/gemm/gemm.cuh"
+#include "cuda/kernels/maps/map.cuh"
 namespace tenon::cuda {
 
 // relu into matmul
@@ -50,7 +50,7 @@ struct Epilogue {
 
 }  // namespace tenon::cuda
 
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/maps/map.cuh"
 namespace tenon::cuda {
 
 struct PrologueA {

@@ -1,6 +1,6 @@
-#include "cuda/kernels/gemm_wgmma.cuh"
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/epilogue_sums.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma.cuh"
+#include "cuda/kernels/maps/map.cuh"
+#include "cuda/kernels/maps/epilogue_sums.cuh"
 namespace tenon::cuda {
 
 __device__ unsigned epilogue_arrivals[1024];

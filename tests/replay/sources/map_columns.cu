@@ -1,6 +1,6 @@
 // square+sub+mul+sum
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
+#include "cuda/kernels/maps/map.cuh"
+#include "cuda/kernels/maps/map_reduce.cuh"
 
 namespace tenon::cuda {
 

@@ -1,5 +1,5 @@
 // cast+add+pow+sub+div+cast+pow+sub+… (11)
-#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/maps/map.cuh"
 #include "scalar/pow.h"
 
 namespace tenon::cuda {

@@ -1,6 +1,6 @@
 // ge+lt+logical_and+eq+add+amax+sub+exp+… (23)
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
+#include "cuda/kernels/maps/map.cuh"
+#include "cuda/kernels/maps/map_reduce.cuh"
 #include "scalar/exp.h"
 #include "scalar/log.h"
 

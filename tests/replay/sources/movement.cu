@@ -1,4 +1,4 @@
-#include "cuda/kernels/movement.cuh"
+#include "cuda/kernels/opaque/movement.cuh"
 
 using namespace tenon::cuda;
 

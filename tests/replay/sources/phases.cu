@@ -1,7 +1,7 @@
 // Regions in phases.
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/map_reduce.cuh"
-#include "cuda/kernels/phases.cuh"
+#include "cuda/kernels/maps/map.cuh"
+#include "cuda/kernels/maps/map_reduce.cuh"
+#include "cuda/kernels/maps/phases.cuh"
 
 namespace tenon::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/kernels/pool.cuh"
+#include "cuda/kernels/opaque/pool.cuh"
 
 using namespace tenon::cuda;
 

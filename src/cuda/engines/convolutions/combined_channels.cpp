@@ -17,7 +17,7 @@ std::int64_t pitch_of(std::int64_t parts) {
 
 Source combining(const std::string& epilogue) {
   return {"conv_channels",
-          cat("#include \"cuda/kernels/epilogue_channels.cuh\"\n", epilogue,
+          cat("#include \"cuda/kernels/maps/epilogue_channels.cuh\"\n", epilogue,
               "\nusing namespace tenon::cuda;\n\n",
               "extern \"C\" __global__ void __launch_bounds__(32)\nconv_channels(const Epilogue "
               "epilogue, const int parts, const int pitch) {\n",

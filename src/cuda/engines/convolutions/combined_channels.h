@@ -1,5 +1,5 @@
 // The second launch of a convolution whose epilogue reduces channels. It combines the blocks'
-// partial results of each channel in order (cuda/kernels/epilogue_channels.cuh).
+// partial results of each channel in order (cuda/kernels/maps/epilogue_channels.cuh).
 #pragma once
 
 #include <cstdint>

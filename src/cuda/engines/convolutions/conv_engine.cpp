@@ -1,4 +1,4 @@
-// Prepares launches of cuda/kernels/conv_*.cuh for a convolution's region: sources, grids,
+// Prepares launches of cuda/kernels/conv/ for a convolution's region: sources, grids,
 // arguments.
 #include "cuda/engines/convolutions/conv_engine.h"
 
@@ -45,7 +45,7 @@ std::string bounds(const Tile& t) { return cat(t.threads, ", ", t.threads <= 256
 
 Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   return {"conv_patch",
-          cat("#include \"cuda/kernels/conv_patch.cuh\"\n", epilogue, kNamespace,
+          cat("#include \"cuda/kernels/conv/conv_patch.cuh\"\n", epilogue, kNamespace,
               common_text(s, c)
                   .value("Kind", "kFilters", stored_kind(s.other_dtype))
                   .flags({{"kRowsFirst", s.rows_first}})
@@ -60,7 +60,7 @@ Source patch_source(const ConvShape& s, const ConvConfig& c, const std::string& 
 
 Source gradient_source(const ConvShape& s, const ConvConfig& c) {
   return {"conv_gradient",
-          cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", kNamespace,
+          cat("#include \"cuda/kernels/conv/conv_gradient.cuh\"\n", kNamespace,
               common_text(s, c)
                   .value("Kind", "kGradient", stored_kind(s.other_dtype))
                   .ints({{"kAligned", c.by_rows ? 1 : c.aligned},
@@ -112,7 +112,7 @@ class ConvKernel : public Kernel {
                       DType dtype) const {
     const std::byte* base = binding.values[at(value)];
     if (config_.aligned > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
-      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+      throw InternalError(cat(title_, ": an operand's address is not a multiple of 16"));
     return base + offset * static_cast<std::int64_t>(item_size(dtype));
   }
 };
@@ -285,9 +285,9 @@ const char* conv_refusal(const Target& target, const Region& region, std::span<c
 const char* no_reductions(const Region& region, std::span<const Value> values) {
   constexpr std::uint32_t kAllButRows = 5;  // of [batch, rows, columns]
   if (region.contraction.op == Op::Conv2dWeightGrad) return no_channel_sums(region);
-  if (!reduces_channels(region)) return "reduces channels and gradients of filters only";
+  if (!reduces_channels(region)) return "reduces only channels and filter gradients";
   for (const MapReduce& reduce : region.map.reduces) {
-    if (reduce.axes != kAllButRows) return "reduces channels that lie in rows";
+    if (reduce.axes != kAllButRows) return "reduces channels along rows";
     for (const DType dtype :
          {region.map.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype})
       if (!is_floating(dtype) || dtype == DType::Float64) return "reduces channels in float32";

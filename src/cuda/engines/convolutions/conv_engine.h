@@ -1,5 +1,5 @@
 // Engine for convolutions over small feature maps and their gradients, in tf32, bfloat16 or
-// float16. Patches stay in shared memory (cuda/kernels/conv_*.cuh). The native engine takes the
+// float16. Patches stay in shared memory (cuda/kernels/conv/). The native engine takes the
 // rest.
 #pragma once
 

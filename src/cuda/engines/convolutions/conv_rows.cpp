@@ -133,7 +133,7 @@ bool share_rows(const ConvShape& s, ConvConfig& c) {
 Source rows_source(const ConvShape& s, const ConvConfig& c, const std::string& epilogue) {
   const int blocks = most_threads(c.tile) / c.tile.threads;
   return {"conv_rows",
-          cat("#include \"cuda/kernels/conv_rows.cuh\"\n", epilogue,
+          cat("#include \"cuda/kernels/conv/conv_rows.cuh\"\n", epilogue,
               "\nusing namespace tenon::cuda;\n\n",
               ConfigText()
                   .value("Math", "kMath", math_name(s.math))
@@ -171,7 +171,7 @@ class RowsKernel final : public Kernel {
     ConvRows p = problem_;
     const std::byte* image = binding.values[at(shape_.image_value)];
     if (reinterpret_cast<std::uintptr_t>(image) % 16 != 0)
-      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+      throw InternalError(cat(title_, ": an operand's address is not a multiple of 16"));
     constexpr std::int64_t kBytes = 2;
     p.image.data = image + shape_.image_offset * kBytes;
     p.filters.data = binding.values[at(shape_.other_value)] +

@@ -1,5 +1,5 @@
 // Convolutions of stride 1 over 16-bit feature maps with rows of whole groups of 8 pixels: the
-// check, the sharing of the work, and the launches (cuda/kernels/conv_rows.cuh).
+// check, the sharing of the work, and the launches (cuda/kernels/conv/conv_rows.cuh).
 #pragma once
 
 #include <memory>

@@ -139,8 +139,9 @@ class Shaper {
 
 const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape) {
   const Contraction& c = region.contraction;
-  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
-  if (c.channels_last) return "its result's channels are last";
+  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
+    return "it is not a convolution";
+  if (c.channels_last) return "its result is channels-last";
   shape.image_dtype = values[at(c.a.value)].dtype;
   shape.other_dtype = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, shape.image_dtype, shape.other_dtype})

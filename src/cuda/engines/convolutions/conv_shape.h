@@ -6,7 +6,7 @@
 #include <span>
 
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/conv_args.cuh"
+#include "cuda/kernels/conv/conv_args.cuh"
 #include "plan/region.h"
 
 namespace tenon::cuda {

@@ -1,4 +1,4 @@
-// Prepares launches of cuda/kernels/conv_image.cuh for a convolution's region.
+// Prepares launches of cuda/kernels/conv/conv_image.cuh for a convolution's region.
 #include "cuda/engines/convolutions/image_engine.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/engines/products/form.h"
 #include "cuda/engines/products/print_prologue.h"
-#include "cuda/kernels/conv_image_args.cuh"
+#include "cuda/kernels/conv/conv_image_args.cuh"
 #include "plan/channel_sums.h"
 #include "plan/tune.h"
 
@@ -26,7 +26,7 @@ namespace {
 constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
-/// Beyond, filters are in shared memory (cuda/kernels/conv_image_taps.cuh).
+/// Beyond, filters are in shared memory (cuda/kernels/conv/conv_image_taps.cuh).
 constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560, kMostTapsOnChip = 160;
 constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
 
@@ -59,7 +59,7 @@ struct Sizes {
 };
 
 /// True if a view [N, C, H, W] is contiguous in NCHW order, or with `channels_last` in NHWC order.
-bool lies(const View& view, const Shape& shape, bool channels_last) {
+bool has_layout(const View& view, const Shape& shape, bool channels_last) {
   constexpr int kPlanes[] = {3, 2, 1, 0}, kLast[] = {1, 3, 2, 0};  // from the inside out
   std::int64_t step = 1;
   for (const int d : channels_last ? kLast : kPlanes) {
@@ -74,20 +74,20 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   const bool forward = c.op == Op::Conv2d && c.channels_last;
   if (region.kind != RegionKind::Contraction || (!forward && c.op != Op::Conv2dWeightGrad))
-    return "no convolution whose result's channels are last";
+    return "not a convolution with a channels-last result";
   const DType compute = c.compute();
   const bool half = compute == DType::BFloat16 || compute == DType::Float16;
   for (const View* view : {&c.a, &c.b})
-    if (!half || values[at(view->value)].dtype != compute) return "operands of other than 16 bits";
+    if (!half || values[at(view->value)].dtype != compute) return "operands that are not 16-bit";
   const ConvAttrs& v = c.attrs.conv;
   const Sizes s(c);
   if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "groups or dilation";
   if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip) return "more than a few channels";
   if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters) return "another number of filters";
   if (s.has_many_taps() && v.stride_w % 2 != 0) return "many taps in odd steps";
-  if (!lies(c.a, s.x, false)) return "an image that does not lie by planes";
-  if (s.by_filter && (!lies(c.b, s.y, true) || c.b.offset % 8 != 0))
-    return "a gradient whose channels are not last";
+  if (!has_layout(c.a, s.x, false)) return "an image that is not stored by planes";
+  if (s.by_filter && (!has_layout(c.b, s.y, true) || c.b.offset % 8 != 0))
+    return "a gradient that is not channels-last";
   if (2 * s.shared(v) > kMostShared) return "its patches do not fit on chip";
   if (s.x.numel() == 0 || s.y.numel() == 0) return "it is empty";
   if (std::max(s.x.numel(), s.y.numel()) >= std::int64_t{1} << 31) return "too large";
@@ -100,20 +100,20 @@ const char* prologue_refusal(const Region& region, std::span<const Value> values
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
     return "reads images and filters as they stand in memory";
-  constexpr const char* kElsewhere = "makes gradients of values that lie otherwise";
+  constexpr const char* kElsewhere = "computes gradients of values in another layout";
   if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
-    return "makes gradients of other than 16 bits";
+    return "computes gradients that are not 16-bit";
   for (const MapInstr& instr : region.prologue_b.instrs) {
     if (instr.code == MapCode::Random) return "draws nothing";
     if (instr.code != MapCode::Load) continue;
     View by_filter;
     by_filter.stride[1] = 1;
-    const auto lies_as = [&](const View& view) {
+    const auto is_stored_as = [&](const View& view) {
       for (int d = 0; d < 4; ++d)
         if (c.b_shape[d] != 1 && instr.view.stride[d] != view.stride[d]) return false;
       return instr.view.offset == view.offset;
     };
-    if (!lies_as(c.b) && !lies_as(by_filter) && !lies_as(View())) return kElsewhere;
+    if (!is_stored_as(c.b) && !is_stored_as(by_filter) && !is_stored_as(View())) return kElsewhere;
   }
   return nullptr;
 }
@@ -149,7 +149,7 @@ std::string text_of(const Contraction& c, const std::string& more, const char* b
   const Sizes s(c);
   const char* taps = s.has_many_taps() ? "Taps" : "";
   return cat(
-      "#include \"cuda/kernels/conv_image", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
+      "#include \"cuda/kernels/conv/conv_image", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
       "\nusing namespace tenon::cuda;\n\n",
       ConfigText()
           .value("Math", "kMath", c.compute() == DType::BFloat16 ? "Math::Bf16" : "Math::F16")

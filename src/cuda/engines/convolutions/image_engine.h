@@ -1,6 +1,6 @@
 // Engine for convolutions over 16-bit images of few channels with NHWC results, and for their
-// weight gradients: a network's first layer (cuda/kernels/conv_image.cuh). The native engine takes
-// the rest.
+// weight gradients: a network's first layer (cuda/kernels/conv/conv_image.cuh). The native engine
+// takes the rest.
 #pragma once
 
 #include "cuda/target.h"

@@ -24,7 +24,7 @@ PartialSums::PartialSums(const Target& target, const PrintedEpilogue& epilogue, 
   kernel_ = compile(
       target,
       {"conv_sum",
-       cat("#include \"cuda/kernels/conv_sum.cuh\"\n", epilogue.code,
+       cat("#include \"cuda/kernels/conv/conv_sum.cuh\"\n", epilogue.code,
            "\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
            kFlatThreads, ")\nconv_sum(const ConvSum s, const Epilogue epilogue) {\n", kAwaitKernels,
            "  __shared__ Floats<", vector, "> shared[", kFlatThreads, "];\n  sum_partials<", vector,

@@ -1,5 +1,5 @@
 // The second launch of a weight gradient: adds the partial results in order and passes the sums to
-// the epilogue (cuda/kernels/conv_sum.cuh).
+// the epilogue (cuda/kernels/conv/conv_sum.cuh).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
-#include "cuda/kernels/conv_args.cuh"
+#include "cuda/kernels/conv/conv_args.cuh"
 #include "plan/engine.h"
 
 namespace tenon::cuda {

@@ -46,7 +46,7 @@ const char* fill_refusal(const Region& region, std::span<const Value> values,
       static_cast<std::uint64_t>(repeated_bits(out.dtype, number.attrs.as<ConstantAttrs>().value));
   pattern = {view.value, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32),
              out.shape.numel() * static_cast<std::int64_t>(item_size(out.dtype))};
-  return pattern.possible() ? nullptr : "the driver has no such pattern";
+  return pattern.possible() ? nullptr : "the driver does not support this pattern";
 }
 
 class FillKernel final : public Kernel {

@@ -100,7 +100,7 @@ class MapKernel final : public Kernel {
     const auto number = reinterpret_cast<std::uint64_t>(at);
     if (number % kAlignment != 0)
       throw InternalError(
-          cat("value ", value, " starts at an address that is no multiple of ", kAlignment));
+          cat("value ", value, " starts at an address that is not a multiple of ", kAlignment));
     return number;
   }
 

@@ -7,32 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "cuda/engines/maps/launch_text.h"
 #include "cuda/engines/maps/loop_nests.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
 #include "plan/engine.h"
 
 namespace tenon::cuda {
-
-/// One launch: the source and the launch parameters. Values from `own_values` on are temporaries at
-/// their Value::offset in the workspace.
-struct PrintedLaunch {
-  Source source;
-  ArgumentBlock arguments;
-  int threads = 256;
-  std::int64_t shared_bytes = 0;  // of dynamic shared memory
-  std::int64_t blocks = 1;
-  // The tickets that the launch counts in, and the words for the number of each part's first
-  // ticket.
-  std::int64_t tickets = 0;
-  bool resident = false;  // whether no more blocks are launched than the GPU holds at once
-  int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
-  struct FirstTicket {
-    int word;
-    std::int64_t number;  // among the launch's
-  };
-  std::vector<FirstTicket> first_tickets;
-};
 
 struct PrintedMap {
   std::vector<PrintedLaunch> launches;    // in order; none for a region without elements

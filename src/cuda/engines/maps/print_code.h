@@ -38,7 +38,7 @@ std::string print_cast(const std::string& expression, DType from, DType to);
 double element_work(Op op);
 /// The word that holds a Number: its value as the dtype's compute type.
 std::uint64_t number_word(DType dtype, Scalar number);
-/// Multiplier and shift of kernels/map.cuh's Divider; 1 <= divisor < 2^31.
+/// Multiplier and shift of cuda/kernels/maps/map.cuh's Divider; 1 <= divisor < 2^31.
 std::uint64_t divider_word(std::int64_t divisor);
 
 /// Members of an argument struct, and their words.

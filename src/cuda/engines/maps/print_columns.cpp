@@ -67,7 +67,7 @@ class ColumnsPrinter {
     Part part;
     part.threads = options_.threads;
     part.includes =
-        cat(printer_.includes(), then.includes, "#include \"cuda/kernels/map_reduce.cuh\"\n");
+        cat(printer_.includes(), then.includes, "#include \"cuda/kernels/maps/map_reduce.cuh\"\n");
     const std::string of_results =
         follows() ? cat("namespace then {\n\n", then.code, "\n}  // namespace then\n\n") : "";
     part.code = cat(of_results, "constexpr int kThreads = ", options_.threads, ", kKept = ", tile_,

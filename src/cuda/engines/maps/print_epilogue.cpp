@@ -83,9 +83,9 @@ class EpiloguePrinter {
     const std::string end = sums_.empty() ? std::string() : cat("\n", print_end());
     const bool whole = !sums_.empty() && !by_rows_ && !channels_;
     const char* include = sums_.empty() ? ""
-                          : by_rows_    ? "#include \"cuda/kernels/epilogue_columns.cuh\"\n"
-                          : channels_   ? "#include \"cuda/kernels/epilogue_channels.cuh\"\n"
-                                        : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
+                          : by_rows_    ? "#include \"cuda/kernels/maps/epilogue_columns.cuh\"\n"
+                          : channels_   ? "#include \"cuda/kernels/maps/epilogue_channels.cuh\"\n"
+                                        : "#include \"cuda/kernels/maps/epilogue_sums.cuh\"\n";
     const std::string arrivals =
         whole ? cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n")
               : std::string();

@@ -319,7 +319,7 @@ std::string InstrPrinter::random_element(int instr, const std::string& block,
 }
 
 std::string InstrPrinter::includes() const {
-  std::set<std::string> headers{"cuda/kernels/map.cuh"};
+  std::set<std::string> headers{"cuda/kernels/maps/map.cuh"};
   for (const MapInstr& instr : map_.instrs) {
     if (instr.code == MapCode::Random) headers.insert("cuda/kernels/philox.cuh");
     const bool floating = instr.code == MapCode::Compute;

@@ -35,7 +35,7 @@ namespace tenon::cuda {
 /// With kSums, the accumulators of all threads must be passed to
 ///   template <int kThreads>  // threads of the block; each block leaves one partial result
 ///   __device__ void end_block(const Sums& gathered) const;
-/// or to partials[] and combine_partials() (kernels/epilogue_sums.cuh).
+/// or to partials[] and combine_partials() (cuda/kernels/maps/epilogue_sums.cuh).
 ///
 /// With kChannels, which reduces each row of the result, there are only hold() and finish().
 /// finish() returns the numbers of its elements in a Taken<N> (otherwise Taken<N> is Sums). They
@@ -44,13 +44,13 @@ namespace tenon::cuda {
 ///   __device__ void leave(const Taken<N>& taken, const ChannelPart<Lanes>& part) const;
 /// and then, in a second launch with a warp per channel, all partial results to
 ///   __device__ void save_channel(const ChannelParts& parts, int channel) const;
-/// (kernels/epilogue_channels.cuh).
+/// (cuda/kernels/maps/epilogue_channels.cuh).
 ///
 /// With kColumnSums, a thread's accumulators of four neighbouring columns are passed to
 ///   template <int kRows> __device__ void Sums::put(float* to, int lane) const;
 ///   template <int kRows, int kPitch>
 ///   __device__ void save_columns(const float* from, long long block, long long column) const;
-/// (kernels/epilogue_columns.cuh); finish() is then called for four neighbours at a time.
+/// (cuda/kernels/maps/epilogue_columns.cuh); finish() is then called for four neighbours at a time.
 ///
 /// `acc` is double if region.contraction.dtype is Float64, and long long if it is an integer. Base
 /// addresses of values are 16-byte aligned.

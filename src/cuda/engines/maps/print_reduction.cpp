@@ -1,4 +1,4 @@
-// Prints reductions; kernels/map_reduce.cuh has the device functions.
+// Prints reductions; cuda/kernels/maps/map_reduce.cuh has the device functions.
 #include "cuda/engines/maps/print_reduction.h"
 
 #include <tenon/error.h>
@@ -40,7 +40,7 @@ std::string Reduction::function() const {
     case Op::ArgMin:
       return "ArgMinOf";
     default:
-      throw InternalError(cat("op ", static_cast<int>(op), " is no reduction"));
+      throw InternalError(cat("op ", static_cast<int>(op), " is not a reduction"));
   }
 }
 

@@ -20,7 +20,7 @@ struct Reduction {
   std::string type() const;
   /// Bytes of an accumulator's number.
   std::int64_t size() const;
-  /// The function of kernels/map_reduce.cuh: "SumOf".
+  /// The function of cuda/kernels/maps/map_reduce.cuh: "SumOf".
   std::string function() const;
   std::string neutral() const;
   /// An element converted to the accumulator's type; `place` counts along the row.

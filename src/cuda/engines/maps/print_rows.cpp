@@ -48,7 +48,7 @@ class RowsPrinter : RowForm {
     Part part;
     part.threads = threads_;
     part.shared_bytes = shared_bytes();
-    part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
+    part.includes = cat(printer_.includes(), "#include \"cuda/kernels/maps/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
                     ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", nest);

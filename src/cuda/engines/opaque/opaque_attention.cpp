@@ -12,7 +12,7 @@
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/attention_args.cuh"
+#include "cuda/kernels/attention/attention_args.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -208,29 +208,32 @@ class AttentionKernel final : public Kernel {
     const std::string entry = cat("tenon_attention_", part);
     if (by_warpgroups_) {
       return compile(
-          target, {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
-                              "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-                              kAttentionThreads, ", ", blocks_of(part, size_), ")\n", entry,
-                              "(const AttentionArgs a, const __grid_constant__ AttentionMaps "
-                              "maps) {\n",
-                              kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<",
-                              type_, ", ", size_, ", ", truth(causal_),
-                              weighs_delta_ && part == std::string_view("queries") ? ", true" : "",
-                              ">>(a, maps);\n}\n")});
+          target,
+          {entry, cat("#include \"cuda/kernels/attention/attention_wgmma.cuh\"\n\nusing namespace "
+                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                      kAttentionThreads, ", ", blocks_of(part, size_), ")\n", entry,
+                      "(const AttentionArgs a, const __grid_constant__ AttentionMaps "
+                      "maps) {\n",
+                      kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<", type_,
+                      ", ", size_, ", ", truth(causal_),
+                      weighs_delta_ && part == std::string_view("queries") ? ", true" : "",
+                      ">>(a, maps);\n}\n")});
     }
     if (is_short_)
-      return compile(target,
-                     {entry, cat("#include \"cuda/kernels/attention_short.cuh\"\n\nusing namespace "
-                                 "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-                                 kAttentionThreads, ", ", item_ == 2 ? 4 : 2, ")\n", entry,
-                                 "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_short_",
-                                 part, "<", config_, ">(a);\n}\n")});
-    return compile(target, {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
-                                       "tenon::cuda;\n\nextern \"C\" __global__ void "
-                                       "__launch_bounds__(",
-                                       kAttentionThreads, ", ", float_blocks(part), ")\n", entry,
-                                       "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_",
-                                       part, "<", config_, ">(a);\n}\n")});
+      return compile(
+          target,
+          {entry, cat("#include \"cuda/kernels/attention/attention_short.cuh\"\n\nusing namespace "
+                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                      kAttentionThreads, ", ", item_ == 2 ? 4 : 2, ")\n", entry,
+                      "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_short_", part, "<",
+                      config_, ">(a);\n}\n")});
+    return compile(
+        target, {entry, cat("#include \"cuda/kernels/attention/attention.cuh\"\n\nusing namespace "
+                            "tenon::cuda;\n\nextern \"C\" __global__ void "
+                            "__launch_bounds__(",
+                            kAttentionThreads, ", ", float_blocks(part), ")\n", entry,
+                            "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_", part, "<",
+                            config_, ">(a);\n}\n")});
   }
 
   static void launch(const CompiledKernel& kernel, const Binding& binding, Grid grid,

@@ -6,7 +6,7 @@
 
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/attention_args.cuh"
+#include "cuda/kernels/attention/attention_args.cuh"
 #include "graph/node.h"
 
 namespace tenon::cuda {
@@ -53,7 +53,7 @@ class OpaqueEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is no opaque region";
+    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort) return nullptr;
     if (is_attention(o.op))
@@ -64,10 +64,10 @@ class OpaqueEngine final : public Engine {
     const ValueId typed = o.out() == kNoValue ? o.inputs[0] : o.out();
     const DType dtype = values[static_cast<std::size_t>(typed)].dtype;
     if (is_movement(o.op))
-      return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;
+      return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of bools" : nullptr;
     if (!is_pool(o.op) && !is_softmax(o.op) && !is_response(o.op))
       return "neither pooling, normalisation, movement nor softmax";
-    if (!is_floating(dtype)) return "pooling and softmax of whole numbers";
+    if (!is_floating(dtype)) return "pooling and softmax of integers";
     if (is_pool(o.op))
       for (const Shape& shape : o.shapes)
         if (shape.rank() == 4 && needs_wide(shape[2] * shape[3]))

@@ -1,10 +1,12 @@
-// Movement and softmax: patterns become source, sizes become arguments.
+// Prepares launches of concat, pad, gather, scatter and softmax. A kernel's source contains only
+// what changes its code: dtype, word size, index width, layout of the axes. Sizes are arguments, so
+// that another batch size needs no compilation.
 #include <limits>
 
 #include "base/axes.h"
 #include "cuda/device/outside.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/movement_args.cuh"
+#include "cuda/kernels/opaque/movement_args.cuh"
 #include "graph/node.h"
 
 namespace tenon::cuda {

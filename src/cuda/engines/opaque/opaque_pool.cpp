@@ -1,10 +1,12 @@
-// Pooling: geometry becomes source, sizes become arguments.
+// Prepares launches of pooling and its gradients. A kernel's source contains the window's geometry;
+// sizes are arguments, so that another batch size needs no compilation. Gradients of overlapping
+// windows are computed by tiles in shared memory if the tiles fit.
 #include <algorithm>
 #include <numeric>
 
 #include "base/index.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/pool_args.cuh"
+#include "cuda/kernels/opaque/pool_args.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // arguments.
 #include "base/index.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/response_args.cuh"
+#include "cuda/kernels/opaque/response_args.cuh"
 
 namespace tenon::cuda {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cuda/engines/opaque/opaque_kernels.h"
-#include "cuda/kernels/sort_args.cuh"
+#include "cuda/kernels/opaque/sort_args.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -67,7 +67,7 @@ class SortKernel final : public Kernel {
   std::shared_ptr<const CompiledKernel> compiled(const Target& target, const std::string& entry,
                                                  const char* function, bool results) const {
     return compile(target,
-                   {entry, cat("#include \"cuda/kernels/sort.cuh\"\n\nusing namespace "
+                   {entry, cat("#include \"cuda/kernels/opaque/sort.cuh\"\n\nusing namespace "
                                "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
                                kSortThreads, ")\n", entry, "(const SortArgs a) {\n", kAwaitKernels,
                                "  ", function, "<", element_, ", ", truth(results), ">(a);\n}\n")});

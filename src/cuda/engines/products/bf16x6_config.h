@@ -20,7 +20,7 @@ double bf16x6_microseconds(const GpuModel& gpu, const WgmmaSizes& sizes, const W
 
 /// The configurations worth timing, in the model's order; rows are 128.
 std::vector<WgmmaConfig> bf16x6_configs(const GpuModel& gpu, const WgmmaSizes& sizes);
-/// Throws NotSupported if the name is no configuration, or none for these sizes.
+/// Throws NotSupported if the name is not a configuration for these sizes.
 WgmmaConfig bf16x6_config_named(const WgmmaSizes& sizes, const std::string& name);
 
 /// Blocks of a launch for actual sizes. Each block has tile after tile, or a part of a tile's sums.

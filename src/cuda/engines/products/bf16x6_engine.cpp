@@ -1,6 +1,6 @@
-// Prepares launches of cuda/kernels/gemm_wgmma.cuh for float32 in bfloat16 parts: the right operand
-// is split into the workspace, tensor maps are made, and the kernel runs with the epilogue. The
-// kernel itself splits the left operand.
+// Prepares launches of cuda/kernels/gemm/gemm_wgmma.cuh for float32 in bfloat16 parts: the right
+// operand is split into the workspace, tensor maps are made, and the kernel runs with the epilogue.
+// The kernel itself splits the left operand.
 #include "cuda/engines/products/bf16x6_engine.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -63,7 +63,7 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
                            std::span<const Value> values, MatrixShape& shape, std::string* why) {
   if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
@@ -71,11 +71,11 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
   if (c.tf32()) return "it computes in tf32";
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
-  if (!is_readable(shape.a.rows)) return "lines that are no multiples of 16 bytes";
+  if (!is_readable(shape.a.rows)) return "lines that are not multiples of 16 bytes";
   if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "too large a workspace";
   if (!region.map.reduces.empty() && pieces_of(shape) > 1)
-    return "reductions of a result that is made in pieces";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+    return "reductions of a result that is computed in pieces";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
   return nullptr;
 }
 
@@ -184,7 +184,7 @@ class Bf16x6Kernel final : public Kernel {
 
   Source text(bool by_four, bool batches, const std::string& epilogue) const {
     return {"gemm_bf16x6",
-            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+            cat("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"\n", epilogue,
                 "\nusing namespace tenon::cuda;\n\n",
                 ConfigText()
                     .ints({{"kRows", config_.rows},

@@ -1,4 +1,4 @@
-// Launches of the conversion kernels of kernels/vendor.cuh.
+// Launches of the conversion kernels of cuda/kernels/vendor.cuh.
 #include "cuda/engines/products/conversions.h"
 
 #include "base/index.h"

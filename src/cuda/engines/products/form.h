@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/kernels/gemm_args.cuh"
+#include "cuda/kernels/gemm/gemm_args.cuh"
 #include "plan/region.h"
 
 namespace tenon::cuda {
@@ -36,7 +36,7 @@ inline constexpr int kOwnLayout = -1, kOneElement = -2, kNewLayout = -3;
 int layout_of(const OperandForm& operand, const View& own, const View& view, const Shape& shape);
 
 struct ContractionForm {
-  GemmProblem problem;  // sizes, batches, where results stand; no tiles yet
+  GemmProblem problem;  // sizes, batches, positions of results; without tiles
   OperandForm a, b;
   std::int64_t batch = 1;
   int inner_axis = 0;    // 1: m holds further batches, 2: n does

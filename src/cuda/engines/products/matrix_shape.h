@@ -30,7 +30,6 @@ struct MatrixShape {
 
 /// Turns a convolution with 1 x 1 filters, or its input gradient, into a matrix product per image
 /// (stride 1, one group, no padding). Returns any other contraction unchanged.
-/// stands.
 Contraction as_product(const Contraction& c);
 /// False, with a reason in *why, if the product cannot be expressed.
 bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why);

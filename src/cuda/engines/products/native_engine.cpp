@@ -95,7 +95,7 @@ class ContractionKernel : public Kernel {
   const void* address(const Binding& binding, const OperandForm& o) const {
     const std::byte* base = binding.values[at(o.value)];
     if (o.vector > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
-      throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
+      throw InternalError(cat(title_, ": an operand's address is not a multiple of 16"));
     const auto bytes = o.offset * static_cast<std::int64_t>(item_size(o.dtype));
     return base + bytes;
   }
@@ -205,19 +205,19 @@ class EmptyKernel final : public Kernel {
 };
 
 const char* refusal(const Region& region, std::span<const Value> values) {
-  if (region.kind != RegionKind::Contraction) return "it is no contraction";
+  if (region.kind != RegionKind::Contraction) return "it is not a contraction";
   const Contraction& c = region.contraction;
   const DType a = operand_dtype(region.prologue_a, values[at(c.a.value)].dtype),
               b = operand_dtype(region.prologue_b, values[at(c.b.value)].dtype);
-  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies truth values";
+  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies bools";
   const bool whole = !is_floating(c.dtype);
   if (whole == is_floating(a) || whole == is_floating(b))
-    return "its operands mix whole and floating numbers";
+    return "its operands mix integers and floating-point numbers";
   return nullptr;
 }
 
 /// True if the plan keeps a convolution's feature maps in NHWC.
-bool lies_channels_last(const Contraction& c) {
+bool is_channels_last(const Contraction& c) {
   const auto inside = [](const View& view, const Shape& shape) {
     return shape.rank() == 4 && shape[1] > 1 && shape[2] * shape[3] > 1 && view.stride[1] == 1;
   };
@@ -246,8 +246,8 @@ class ContractionEngine final : public Engine {
                        region.contraction.out_shape.numel() == 0 ||
                        is_tiled(region.contraction, contraction_form(region, values));
     can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
-    if (lies_channels_last(region.contraction))
-      can.no_prologues = "reads images with the channels last as they stand in memory";
+    if (is_channels_last(region.contraction))
+      can.no_prologues = "reads channels-last images as they stand in memory";
     return can;
   }
 

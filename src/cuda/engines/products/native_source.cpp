@@ -55,7 +55,7 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
                    const std::string& parts) {
   const Prologues prologues = prologues_of(form);
   std::string text =
-      cat("#include \"cuda/kernels/gemm.cuh\"\n", parts, "\nusing namespace tenon::cuda;\n\n");
+      cat("#include \"cuda/kernels/gemm/gemm.cuh\"\n", parts, "\nusing namespace tenon::cuda;\n\n");
   text += ConfigText()
               .type("Offset", form.wide ? "long long" : "int")
               .type("A", side(form.a, config.stored_a, kPrologueA))
@@ -86,7 +86,7 @@ Source plain_source(const Contraction& c, const ContractionForm& form, const std
   const int round = c.compute() == DType::BFloat16 ? 1 : c.compute() == DType::Float16 ? 2 : 0;
   const Prologues prologues = prologues_of(form);
   std::string text = cat(
-      "#include \"cuda/kernels/gemm_plain.cuh\"\n", parts,
+      "#include \"cuda/kernels/gemm/gemm_plain.cuh\"\n", parts,
       "\nusing namespace tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
       kFlatThreads,
       ")\nplain_gemm(const GemmProblem p, const GemmOperand a, const GemmOperand b, const Epilogue "

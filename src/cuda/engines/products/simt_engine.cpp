@@ -1,4 +1,6 @@
-// Prepares a launch of cuda/kernels/gemm_simt.cuh: tile, blocks per tile, source, arguments.
+// Prepares launches of cuda/kernels/gemm/gemm_simt.cuh. A small model of the time in cycles chooses
+// the tile and the number of blocks that share the sum of a tile. Sizes that grow with the batch
+// enter the model rounded up, so that an incomplete batch uses a kernel that is already compiled.
 #include "cuda/engines/products/simt_engine.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/gemm_simt_args.cuh"
+#include "cuda/kernels/gemm/gemm_simt_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -111,7 +113,7 @@ bool is_countable(const MatrixOperand& operand) {
 const char* refusal(const Region& region, std::span<const Value> values, MatrixShape& shape,
                     std::string* why) {
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
@@ -123,7 +125,7 @@ const char* refusal(const Region& region, std::span<const Value> values, MatrixS
   if (!shape.b.plain) return "columns that are contiguous along the inner sum";
   if (!is_countable(shape.a) || !is_countable(shape.b)) return "matrices beyond 30 bits";
   if (!is_aligned(shape.b) || (!shape.a.plain && !is_aligned(shape.a)))
-    return "lines that are no multiples of 16 bytes";
+    return "lines that are not multiples of 16 bytes";
   return nullptr;
 }
 
@@ -145,9 +147,9 @@ class SimtKernel final : public Kernel {
         b_{region.contraction.b.value, shape.b.rows.offset},
         title_(region.title) {
     SimtProblem& p = problem_;
-    if (shape.a.plain) turn_.emplace(target, shape.a.rows, false);
-    const MatrixRows &a = turn_ ? turn_->result() : shape.a.rows, &b = shape.b.rows;
-    p.a.line = static_cast<int>(turn_ ? a.outer_stride : a.inner);
+    if (shape.a.plain) transpose_.emplace(target, shape.a.rows, false);
+    const MatrixRows &a = transpose_ ? transpose_->result() : shape.a.rows, &b = shape.b.rows;
+    p.a.line = static_cast<int>(transpose_ ? a.outer_stride : a.inner);
     p.b.line = static_cast<int>(b.inner);
     p.m = static_cast<int>(shape.m), p.n = static_cast<int>(shape.n);
     p.k = static_cast<int>(shape.k);
@@ -164,7 +166,7 @@ class SimtKernel final : public Kernel {
       p.ticket = tickets.take(tiles);
       workspace_bytes = at(tiles * p.splits * tile_.m * tile_.n) * 4;
     }
-    if (turn_) workspace_bytes += turn_->bytes() + kConversionAlignment;
+    if (transpose_) workspace_bytes += transpose_->bytes() + kConversionAlignment;
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
     arguments_.reserve(tiles, workspace_bytes);
@@ -177,11 +179,11 @@ class SimtKernel final : public Kernel {
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);
     std::byte* place = binding.workspace;
-    if (turn_) {
+    if (transpose_) {
       place = aligned_workspace(place);
-      turn_->run(binding.stream, binding.values[at(a_.value)], place);
+      transpose_->run(binding.stream, binding.values[at(a_.value)], place);
       problem.a.data = reinterpret_cast<const float*>(place);
-      place += turn_->bytes();
+      place += transpose_->bytes();
     } else {
       problem.a.data = a_.in(binding, title_);
     }
@@ -192,7 +194,7 @@ class SimtKernel final : public Kernel {
   }
 
   std::string source() const override {
-    return cat(turn_ ? turn_->source() : std::string(), kernel_->source().text);
+    return cat(transpose_ ? transpose_->source() : std::string(), kernel_->source().text);
   }
 
  private:
@@ -203,14 +205,14 @@ class SimtKernel final : public Kernel {
     const float* in(const Binding& binding, const std::string& title) const {
       const std::byte* memory = binding.values[at(value)];
       if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
-        throw InternalError(cat(title, ": an operand's address is no multiple of 16"));
+        throw InternalError(cat(title, ": an operand's address is not a multiple of 16"));
       return reinterpret_cast<const float*>(memory) + offset;
     }
   };
 
   Source text(bool split, const std::string& epilogue) const {
     const Tile& t = tile_;
-    std::string text = cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
+    std::string text = cat("#include \"cuda/kernels/gemm/gemm_simt.cuh\"\n", epilogue,
                            "\nusing namespace tenon::cuda;\n\n",
                            ConfigText()
                                .ints({{"kM", t.m},
@@ -233,7 +235,7 @@ class SimtKernel final : public Kernel {
   const Tile tile_;
   const Operand a_, b_;
   const std::string title_;
-  std::optional<RowTranspose> turn_;  // rows that are contiguous along k
+  std::optional<RowTranspose> transpose_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;

@@ -8,7 +8,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/launch/tile.h"
-#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -31,7 +31,7 @@ WgmmaConfig choose_wgmma(const GpuModel& gpu, const WgmmaSizes& sizes);
 std::vector<WgmmaConfig> wgmma_configs(const GpuModel& gpu, const WgmmaSizes& sizes);
 /// "128-2/1": rows, cluster, splits.
 std::string wgmma_config_name(const WgmmaConfig& config);
-/// Throws NotSupported if the name is no configuration, or none for these sizes.
+/// Throws NotSupported if the name is not a configuration for these sizes.
 WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name);
 
 /// Stages along k.

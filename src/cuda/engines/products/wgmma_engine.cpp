@@ -1,5 +1,5 @@
-// Prepares launches of cuda/kernels/gemm_wgmma.cuh: converts operands to rows that TMA can read,
-// makes their tensor maps, and launches the kernel with the epilogue.
+// Prepares launches of cuda/kernels/gemm/gemm_wgmma.cuh: converts operands to rows that TMA can
+// read, makes their tensor maps, and launches the kernel with the epilogue.
 //
 // Tensor maps contain addresses, so they are made at each run (a microsecond); a captured program
 // keeps them.
@@ -22,7 +22,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/wgmma_config.h"
-#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -30,7 +30,7 @@ namespace {
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// The type in which both operands are multiplied; Float32 stands for tf32.
+/// The type in which both operands are multiplied; Float32 means tf32.
 DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   if (is_short(c.compute())) return c.compute();
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
@@ -53,7 +53,7 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
                     MatrixShape& shape, std::string* why) {
   if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is no matrix product";
+    return "it is not a matrix product";
   const Contraction& c = region.contraction;
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, a, b})
@@ -64,8 +64,8 @@ const char* refusal(const Target& target, const Region& region, std::span<const 
   if (!matrix_shape(c, shape, why)) return "";
   if (shape.batch != 1) return "several matrices on the right";
   if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
-    return "tf32 operands of which only one is contiguous along the inner sum";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+    return "tf32 operands, only one of them contiguous along the inner sum";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
   return nullptr;
 }
 
@@ -97,8 +97,8 @@ class Side {
     const auto step = static_cast<std::int64_t>(16 / item_);
     const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
     if (across_ && wanted == DType::Float32) {
-      turn_.emplace(target, rows, true);
-      rows = turn_->result();
+      transpose_.emplace(target, rows, true);
+      rows = transpose_->result();
       across_ = false;
     } else if (stored != wanted || !aligned) {
       cast_.emplace(target, rows, stored, wanted);
@@ -115,10 +115,10 @@ class Side {
 
   bool across() const { return across_; }
   std::size_t workspace_bytes() const {
-    return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0;
+    return transpose_ ? transpose_->bytes() : cast_ ? cast_->bytes() : 0;
   }
   std::string source() const {
-    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+    return transpose_ ? transpose_->source() : cast_ ? cast_->source() : std::string();
   }
 
   /// Queues the conversion, if there is one, into the workspace at `place`, which advances.
@@ -126,7 +126,7 @@ class Side {
     std::byte* memory = binding.values[at(value_)];
     const std::byte* from = memory;
     if (workspace_bytes() > 0) memory = place;
-    if (turn_) turn_->run(binding.stream, from, memory);
+    if (transpose_) transpose_->run(binding.stream, from, memory);
     if (cast_) cast_->run(binding.stream, from, memory);
     place += workspace_bytes();
     return map(memory + offset_bytes_);
@@ -144,7 +144,7 @@ class Side {
   std::size_t item_;
   int box_rows_ = 0;
   std::optional<RowCast> cast_;
-  std::optional<RowTranspose> turn_;  // tf32 is multiplied along lines only
+  std::optional<RowTranspose> transpose_;  // tf32 is multiplied along lines only
   std::size_t offset_bytes_ = 0;
   std::uint64_t extents_[2] = {}, pitch_ = 0;
 };
@@ -223,7 +223,7 @@ class WgmmaKernel final : public Kernel {
 
   Source text(const MatrixShape& shape, DType operands, const std::string& epilogue) const {
     return {"gemm_wgmma",
-            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+            cat("#include \"cuda/kernels/gemm/gemm_wgmma.cuh\"\n", epilogue,
                 "\nusing namespace tenon::cuda;\n\n",
                 ConfigText()
                     .ints({{"kRows", config_.rows},

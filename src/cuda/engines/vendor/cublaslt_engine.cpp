@@ -48,8 +48,9 @@ std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
   return static_cast<std::uint32_t>(bits & -bits);
 }
 
-/// True if all rows are multiples of 16 bytes, as Hopper's kernels require.
-bool has_whole_lines(const MatrixShape& shape, DType compute) {
+/// True if the length and stride of all rows are multiples of 16 bytes, as Hopper's kernels
+/// require.
+bool has_aligned_rows(const MatrixShape& shape, DType compute) {
   const std::int64_t line = 16 / static_cast<std::int64_t>(item_size(compute));
   const auto is_whole = [&](const MatrixRows& rows) {
     return rows.inner % line == 0 && (rows.outer == 1 || rows.outer_stride % line == 0);
@@ -65,7 +66,7 @@ double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contra
   constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older GPUs
   constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
-  const bool whole = !vendor_is_short(c.compute()) || has_whole_lines(shape, c.compute());
+  const bool whole = !vendor_is_short(c.compute()) || has_aligned_rows(shape, c.compute());
   // By size class: an incomplete batch is planned like a whole one.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
   const double rate = (whole ? kShare : kShareOfOthers) * gpu.rate(c.compute(), c.tf32());
@@ -408,7 +409,7 @@ class LtKernel final : public Kernel {
   std::optional<RowCast> cast_a_, cast_b_, cast_bias_;
   std::optional<VendorEpilogue> epilogue_;
   std::optional<LtCall> call_;
-  ValueId out_ = kNoValue;  // where the product lies; kNoValue: in the workspace
+  ValueId out_ = kNoValue;  // the product's memory; kNoValue: the workspace
   ValueId bias_ = kNoValue, input_ = kNoValue;
   std::size_t bias_offset_ = 0, product_bytes_ = 0;
 };
@@ -474,11 +475,11 @@ class LtEngine final : public Engine {
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cublaslt) return "cuBLASLt was not found";
-    if (region.kind != RegionKind::Contraction) return "it is no matrix product";
+    if (region.kind != RegionKind::Contraction) return "it is not a matrix product";
     const Contraction product = as_product(region.contraction);
-    if (product.op != Op::Matmul) return "it is no matrix product";
+    if (product.op != Op::Matmul) return "it is not a matrix product";
     if (region.contraction.op != Op::Matmul && !is_aligned(product))
-      return "images whose channels begin off 8 bytes";
+      return "images whose channels are not aligned to 8 bytes";
     return vendor_refusal(region.contraction, values);
   }
 

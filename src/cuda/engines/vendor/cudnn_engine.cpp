@@ -73,7 +73,7 @@ std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Valu
 constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0},
               kFirstAxisLast[] = {0, 3, 2, 1};  // [C, H, W, N]: filters as products read them
 
-bool lies_in(const View& view, const Shape& shape, const int (&order)[4]) {
+bool has_order(const View& view, const Shape& shape, const int (&order)[4]) {
   std::int64_t step = 1;
   for (const int a : order) {
     if (shape[a] != 1 && view.stride[a] != step) return false;
@@ -82,8 +82,8 @@ bool lies_in(const View& view, const Shape& shape, const int (&order)[4]) {
   return true;
 }
 
-bool lies_in(const View& view, const Shape& shape, bool channels_last) {
-  return channels_last ? lies_in(view, shape, kChannelsLast) : lies_in(view, shape, kAsWritten);
+bool has_order(const View& view, const Shape& shape, bool channels_last) {
+  return channels_last ? has_order(view, shape, kChannelsLast) : has_order(view, shape, kAsWritten);
 }
 
 /// Feature maps or filters as planes of channels by positions.
@@ -94,10 +94,10 @@ Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * sha
 std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shape,
                                              bool channels_last) {
   const Shape planes = planes_of(shape);
-  if (lies_in(view, shape, channels_last)) return std::vector<Shape>{};
-  if (lies_in(view, shape, !channels_last))
+  if (has_order(view, shape, channels_last)) return std::vector<Shape>{};
+  if (has_order(view, shape, !channels_last))
     return std::vector<Shape>{channels_last ? planes : Shape{planes[0], planes[2], planes[1]}};
-  if (!lies_in(view, shape, kFirstAxisLast)) return std::nullopt;
+  if (!has_order(view, shape, kFirstAxisLast)) return std::nullopt;
   std::vector<Shape> all{Shape{1, planes[1] * planes[2], planes[0]}};
   if (channels_last) all.push_back(planes);
   return all;
@@ -107,7 +107,7 @@ std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shap
 bool keeps_last(const Contraction& c) {
   if (c.channels_last) return true;
   return c.op == Op::Conv2dWeightGrad &&
-         (!lies_in(c.a, c.a_shape, false) || !lies_in(c.b, c.b_shape, false));
+         (!has_order(c.a, c.a_shape, false) || !has_order(c.b, c.b_shape, false));
 }
 
 /// True if everything computed from a result that the plan keeps in NHWC is rounded to 16 bits
@@ -215,9 +215,9 @@ class Operand {
     DType dtype = values[at(view.value)].dtype;
     offset_ = at(view.offset) * item_size(dtype);
     const auto planes = transposes(view, shape, channels_last);
-    if (!planes) throw NotSupported("cuDNN reads no operand that lies in this order");
+    if (!planes) throw NotSupported("cuDNN does not support an operand in this memory order");
     for (const Shape& each : *planes) {
-      turns_.emplace_back(target, each, dtype, wanted);
+      transposes_.emplace_back(target, each, dtype, wanted);
       dtype = wanted;
     }
     if (dtype == wanted) return;
@@ -228,7 +228,7 @@ class Operand {
   }
   std::size_t bytes() const {
     std::size_t sum = cast_ ? cast_->bytes() : 0;
-    for (const PlaneTranspose& turn : turns_) sum += turn.bytes();
+    for (const PlaneTranspose& transpose : transposes_) sum += transpose.bytes();
     return sum;
   }
   /// `place` advances past the conversion's workspace.
@@ -239,15 +239,15 @@ class Operand {
       return std::exchange(place, place + cast_->bytes());
     }
     memory += offset_;
-    for (const PlaneTranspose& turn : turns_) {
-      turn.run(binding.stream, memory, place);
-      memory = std::exchange(place, place + turn.bytes());
+    for (const PlaneTranspose& transpose : transposes_) {
+      transpose.run(binding.stream, memory, place);
+      memory = std::exchange(place, place + transpose.bytes());
     }
     return memory;
   }
   std::string source() const {
     std::string all = cast_ ? cast_->source() : std::string();
-    for (const PlaneTranspose& turn : turns_) all += turn.source();
+    for (const PlaneTranspose& transpose : transposes_) all += transpose.source();
     return all;
   }
 
@@ -255,7 +255,7 @@ class Operand {
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
-  std::vector<PlaneTranspose> turns_;
+  std::vector<PlaneTranspose> transposes_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -283,7 +283,7 @@ class CudnnKernel final : public Kernel {
       place += product_bytes_;
     }
     std::byte* result = out;
-    if (turn_) {
+    if (transpose_) {
       result = place;
       place += transposed_bytes_;
     }
@@ -292,12 +292,12 @@ class CudnnKernel final : public Kernel {
     const std::byte* w = c_.op == Op::Conv2dWeightGrad ? result : b;
     const std::byte* y = c_.op == Op::Conv2d ? result : c_.op == Op::Conv2dInputGrad ? a : b;
     plan_->run(binding.stream, x, w, y, bias, place);
-    if (turn_) turn_->run(binding.stream, result, out);
+    if (transpose_) transpose_->run(binding.stream, result, out);
     if (epilogue_) epilogue_->run(binding, out);
   }
 
   std::string source() const override {
-    return a_.source() + b_.source() + (turn_ ? turn_->source() : std::string()) +
+    return a_.source() + b_.source() + (transpose_ ? transpose_->source() : std::string()) +
            (epilogue_ ? epilogue_->source() : std::string());
   }
 
@@ -337,8 +337,8 @@ class CudnnKernel final : public Kernel {
   void transpose_back(const Target& target) {
     const Shape planes = planes_of(c_.out_shape);
     if (planes[2] == 1) return;
-    turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
-    transposed_bytes_ = turn_->bytes();
+    transpose_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
+    transposed_bytes_ = transpose_->bytes();
   }
 
   const Contraction c_;
@@ -347,7 +347,7 @@ class CudnnKernel final : public Kernel {
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
-  std::optional<PlaneTranspose> turn_;  // of an NHWC result
+  std::optional<PlaneTranspose> transpose_;  // of an NHWC result
   std::size_t bias_offset_ = 0, product_bytes_ = 0, transposed_bytes_ = 0;
 };
 
@@ -420,8 +420,8 @@ class CudnnEngine final : public Engine {
                                          way_of(configuration, region.contraction, values));
   }
 
-  void expect(const std::string& configuration, const Region& region,
-              std::span<const Value> values) const override {
+  void announce(const std::string& configuration, const Region& region,
+                std::span<const Value> values) const override {
     if (target_.ordinal < 0 || refusal(region, values) != nullptr) return;
     try {
       const Way way = way_of(configuration, region.contraction, values);
@@ -462,7 +462,8 @@ class CudnnEngine final : public Engine {
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cudnn) return "cuDNN was not found";
     const Contraction& c = region.contraction;
-    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
+    if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
+      return "it is not a convolution";
     if (const char* reason = vendor_refusal(c, values); reason != nullptr) return reason;
     for (const View* view : {&c.a, &c.b})
       if (at(view->offset) * item_size(values[at(view->value)].dtype) % 16 != 0)
@@ -471,12 +472,12 @@ class CudnnEngine final : public Engine {
       return "an empty convolution";
     for (const auto& [view, shape] : {std::pair(&c.a, &c.a_shape), std::pair(&c.b, &c.b_shape)}) {
       const auto planes = transposes(*view, *shape, false);
-      if (!planes) return "an operand that lies in no order it reads";
+      if (!planes) return "an operand in a memory order that it does not support";
       if (!planes->empty() && c.compute() == DType::Float64)
         return "a float64 operand in another order";
     }
     if (keeps_last(c) && !may_transpose(c, values))
-      return "channels-last images of other channels than multiples of 8";
+      return "channels-last images whose channels are not a multiple of 8";
     return nullptr;
   }
 

@@ -1,4 +1,6 @@
-// Builds cuDNN's operation graph, asks its heuristics, runs a plan.
+// Builds cuDNN's operation graph of a convolution and makes a plan of one of its proposals. Only
+// proposals that are deterministic and keep the precision count. Equal convolutions share a plan. A
+// worker thread can make plans in advance, because each takes milliseconds.
 #include "cuda/engines/vendor/cudnn_graph.h"
 
 #include <algorithm>
@@ -321,7 +323,8 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, 
           if (!(compile && found > 0) && take(target, config, convolution, compile) &&
               found++ == rank)
             return;
-  throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
+  throw NotSupported(
+      "cuDNN has no deterministic plan, or no plan of this rank, for this convolution");
 }
 
 bool CudnnPlan::take(const Target& target, CudnnDescriptor& config,

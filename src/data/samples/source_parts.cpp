@@ -1,0 +1,87 @@
+// Commas separate the options of a data source, and can also occur in file names.
+#include "data/samples/source_parts.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "io/file.h"
+#include "io/text/csv.h"
+
+namespace tenon::data {
+namespace {
+
+bool is_sign_option(const std::string& part) {
+  return part == "decimal=" || part == "thousands=" || part == "separator=" || part == "comment=";
+}
+
+}  // namespace
+
+std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
+                                      const std::filesystem::path& base) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= rest.size();) {
+    std::size_t end = std::min(rest.find(',', from), rest.size());
+    const bool test = !parts.empty() && rest.compare(from, 5, "test=") == 0;
+    const std::size_t path = test ? from + 5 : from;
+    if (test || only_paths || parts.empty())
+      for (std::size_t longer = rest.size(); longer > end; longer = rest.rfind(',', longer - 1))
+        // Readable or not: who opens it says why it cannot be read.
+        if (io::is_there((base / rest.substr(path, longer - path)).string())) end = longer;
+    parts.push_back(rest.substr(from, end - from));
+    if (end < rest.size() && is_sign_option(parts.back())) {
+      // "decimal=,": the comma is its value, and divides parts unless another one does.
+      parts.back() += ',';
+      if (rest.compare(end + 1, 1, ",") == 0 || end + 1 == rest.size()) ++end;
+    }
+    from = end + 1;
+  }
+  return parts;
+}
+
+std::size_t path_in_part(const std::string& kind, const std::string& part, std::size_t which) {
+  if (part.empty()) return std::string::npos;
+  if (which == 0 || (kind == "npy" && which == 1)) return 0;
+  if (part.starts_with("test=")) return 5;
+  if (kind != "npy") return std::string::npos;
+  if (part.starts_with("group=")) return 6;
+  const bool word = part == "stratify" || part == "chronological";
+  return word || part.find('=') != std::string::npos ? std::string::npos : 0;
+}
+
+void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
+                 const std::string& options) {
+  if (parts[which].empty())
+    throw ValueError(
+        cat("data '", spec, "': there is a comma with nothing behind it; it may have ", options));
+  std::string message = cat("data '", spec, "': '", parts[which], "' is none of ", options);
+  // It may be the rest of a name.
+  const bool is_next = which == 1 || parts[which - 1].starts_with("test=");
+  if (is_next && parts[which].find('=') == std::string::npos) {
+    std::string path = parts[which - 1].substr(which == 1 ? 0 : 5);
+    for (std::size_t k = which; k < parts.size() && parts[k].find('=') == std::string::npos; ++k)
+      path += cat(",", parts[k]);
+    message += cat(", and there is no file '", path, "'");
+  }
+  throw ValueError(message);
+}
+
+std::int64_t spec_number(const std::string& text, const std::string& spec) {
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 0)
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a whole number"));
+  return value;
+}
+
+double spec_share(const std::string& text, const std::string& spec) {
+  const bool percent = text.ends_with('%');
+  double value = 0;
+  if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a share, such as 0.2"));
+  return percent ? value / 100 : value;
+}
+
+}  // namespace tenon::data

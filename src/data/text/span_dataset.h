@@ -1,0 +1,88 @@
+// Questions with answers in texts, and the windows that a network sees of them: for the set of
+// training, for its evaluation, and for one question of a user.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/text.h>
+#include <tenon/tokenizer.h>
+
+#include "base/str.h"
+
+namespace tenon::data {
+
+/// A text in tokens, and where each stands in it: bytes from and to, of the word or sign whose part
+/// it is.
+struct SpanText {
+  std::string text;
+  std::vector<std::int64_t> tokens;
+  std::vector<std::pair<std::size_t, std::size_t>> bytes;
+  std::int64_t unknown = 0;  ///< words or signs that the vocabulary does not hold
+};
+/// Throws ValueError for a tokenizer that makes other tokens of words than of the text they are in.
+std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text);
+
+struct SpanQuestion {
+  std::string id, question;
+  std::shared_ptr<const SpanText> text;
+  std::vector<std::string> answers{};  ///< none: the text has no answer
+  std::int64_t place = -1;             ///< of the first answer, in bytes; -1: wherever it stands
+  std::string file{};                  ///< that it was read from
+};
+
+/// Of the bytes of a file: SQuAD's JSON, or lines. Throws FormatError naming a line or a question,
+/// and as span_text().
+std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes);
+
+/// A part of a text behind its question.
+struct SpanWindow {
+  std::int64_t question = 0;          ///< its number
+  std::int64_t first = 0, count = 0;  ///< tokens of the text
+  std::int64_t begin = 0, end = 0;    ///< places of the answer in the row; 0: not here
+  std::int64_t number = 0;            ///< among those of its question
+};
+
+class SpanDataset : public Dataset, public Provenance {
+ public:
+  /// Throws FormatError for an answer that does not stand where it should, ValueError for lengths
+  /// that leave a text no room.
+  SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
+              const SpanOptions& options, std::string about, Split part = Split::All);
+
+  const std::vector<SpanQuestion>& questions() const { return questions_; }
+  const std::vector<SpanWindow>& windows() const { return windows_; }
+  /// Questions from `first` on, up to so many. Throws ValueError where there are none.
+  SpanDataset part(std::int64_t first, std::int64_t count) const;
+  /// Where a window's part of the text begins in its row.
+  std::int64_t behind_question(const SpanWindow& window) const;
+
+  std::int64_t size() const override { return std::ssize(windows_); }
+  std::string sample_name(std::int64_t index) const override {
+    const SpanWindow& window = windows_[static_cast<std::size_t>(index)];
+    const SpanQuestion& asked = questions_[static_cast<std::size_t>(window.question)];
+    return cat(asked.file, ", ", asked.id,
+               window.number > 0 ? cat(", window ", window.number + 1) : "");
+  }
+  Notes notes() const override { return notes_; }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override;
+
+ private:
+  void capabilities(Capabilities& offered) const override {
+    offered.add<Provenance>(this);
+    offered.add<SpanDataset>(this);  // to whoever asks for questions
+  }
+  void add_windows(std::int64_t question, const SpanOptions& options);
+  std::vector<SpanQuestion> questions_;
+  std::vector<std::vector<std::int64_t>> asked_;  // tokens of each question
+  std::vector<SpanWindow> windows_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> answers_;  // tokens of the texts; -1: none
+  std::int64_t begin_, end_, length_ = 1;
+  Notes notes_;
+};
+
+}  // namespace tenon::data

@@ -1,0 +1,25 @@
+// The linear layer of GPT-2, for the built-in network and for network files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <tenon/nn.h>
+
+namespace tenon::models {
+
+/// x · weight + bias, with the weight [in, out] as Hugging Face's Conv1D stores it: transposed
+/// compared with nn::Linear. The weight is drawn as Linear's unless `init` is given; the bias is 0.
+class Conv1D : public nn::Module {
+ public:
+  Conv1D(std::int64_t in, std::int64_t out, bool bias,
+         const std::function<Tensor(const Shape&, Generator*)>& init, Generator* generator);
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  Tensor weight_, bias_;
+};
+
+}  // namespace tenon::models

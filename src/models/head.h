@@ -1,0 +1,18 @@
+// A head of the user's, Options::head: "256,relu,dropout=0.5".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/models.h>
+
+namespace tenon::models {
+
+/// The layers of Options::head behind `in` features, and a linear one for the classes. Throws
+/// ValueError for a text that is no head.
+nn::Sequential head_of(std::int64_t in, const Options& options);
+
+/// The same layers of the head `text` as lines of a network file, each behind `indent`.
+std::string head_toml(const std::string& text, const std::string& indent);
+
+}  // namespace tenon::models

@@ -1,0 +1,20 @@
+// Settings that follow from the config.json beside pretrained weights.
+#pragma once
+
+#include <string>
+
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// The network's name according to the config beside the weights; `model` if there is none.
+std::string model_as_published(const std::string& weights, const std::string& model);
+/// Completes settings for training with pretrained weights: the model as published, and the
+/// tokenizer in the folder of the weights if none was chosen.
+Settings as_published(Settings settings);
+
+/// "; the network is gpt2:layers=2 by hub/config.json; 2 unknown fields …", for a note on weights;
+/// "" where there is no config.
+std::string config_words(const std::string& weights, const std::string& model);
+
+}  // namespace tenon::train

@@ -1,0 +1,159 @@
+// Settings are resolved once: the network's text is parsed once for all copies of settings, and
+// what a run builds afterwards reads no text.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/models.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+#include "train/planned.h"
+#include "train/resolved.h"
+#include "train/session.h"
+#include "train/settings.h"
+#include "train/toy.h"
+
+using namespace tenon;
+using train::ResolvedRun;
+using train::Settings;
+
+namespace {
+
+constexpr char kNet[] = R"(input = [1, 28, 28]
+classes = 10
+layers = [ { max_pool2d = 4 }, "flatten", { linear = 12 }, "tanh", { linear = "classes" } ]
+[recipe]
+data = "digits:60,20"
+epochs = 1
+batch = 20
+optimizer = "adam"
+lr = 0.01
+)";
+constexpr char kNoNetwork[] = "this text [ describes no network";
+
+Settings settings_of_file(const TestFolder& folder) {
+  io::write_file(folder / "net.toml", kNet);
+  return Settings::for_model(folder / "net.toml");
+}
+
+const models::Info* kept(const Settings& settings) {
+  return &train::SettingsNetwork::find(settings).info();
+}
+
+}  // namespace
+
+TEST_CASE("resolved: a network file is parsed once for settings, their copies and a run") {
+  const TestFolder folder;
+  const Settings settings = settings_of_file(folder);
+  const models::Info* first = kept(settings);
+  Settings copy = settings;
+  copy.set("epochs", "3");
+  CHECK(kept(copy) == first);
+  const ResolvedRun run(copy);
+  CHECK(&run.info() == first);
+  CHECK(kept(run.settings) == first);
+  CHECK(run.info().parameters == settings.model_info().parameters);
+}
+
+TEST_CASE("resolved: a network is found anew where its name or text were assigned") {
+  const TestFolder folder;
+  Settings settings = settings_of_file(folder);
+  const models::Info* first = kept(settings);
+  settings.network = std::string(kNet) + "# the same layers\n";
+  CHECK(kept(settings) != first);
+  settings.network = kNoNetwork;
+  CHECK_THROWS_AS((void)settings.model_info(), FormatError);
+  settings.network = kNet;
+  CHECK(kept(settings) == first);
+  settings.model = "lenet5";
+  settings.network.clear();
+  CHECK(settings.model_info().parameters == models::info("lenet5").parameters);
+  CHECK(ResolvedRun(settings).info().name == "lenet5");
+}
+
+TEST_CASE("resolved: data, network, loaders and options of a run read no text of its network") {
+  const TestFolder folder;
+  const ResolvedRun run(settings_of_file(folder));
+  ResolvedRun without_text = run;
+  without_text.settings.network = kNoNetwork;
+  const train::DataSets sets = train::open_data(without_text);
+  const auto session_of = [&sets](const ResolvedRun& resolved) {
+    const ContextScope scope(train::context_of(resolved));
+    return train::Session(resolved, sets);
+  };
+  train::Session session = session_of(without_text);
+  CHECK(toy::difference(session.net.state_dict(), session_of(run).net.state_dict()) == "");
+  CHECK(session.options("", false).epochs == 1);
+  Context limited = current_context();
+  limited.memory_limit = std::int64_t{1} << 30;
+  const ContextScope scope(limited);
+  CHECK(train::plan_within_limit(without_text, sets) == 0);
+  train::Trainer trainer(session.net, session.loss, *session.optimizer, session.options("", false));
+  CHECK(trainer.fit(*session.train).steps == 3);
+}
+
+TEST_CASE("resolved: texts within settings become values") {
+  Settings settings = Settings::for_model("resnet20");
+  settings.set("data", "folder:in,background=white");
+  settings.set("layer_precision", "0=fp32,conv1=tf32");
+  settings.set("schedule", "multistep");
+  settings.set("milestones", "3=0.4,6.5=0.2");
+  settings.set("rate_of", "fc=2");
+  settings.set("freeze", "conv1,layer1");
+  settings.set("lora", "rank=4,learn=fc");
+  settings.set("augment", "flip,mixup=0.2");
+  settings.set("step_epochs", "2");
+  settings.set("unfreeze_after", "4");
+  settings.set("keep_frozen", "disk");
+  settings.set("frozen_cache", "2");
+  settings.set("precision", "bf16");
+  settings.set("broken", "error");
+  const ResolvedRun run(settings);
+  CHECK(run.compute.precision == Precision::Bf16);
+  CHECK(run.compute.layer_precision == std::vector<std::pair<std::string, Precision>>{
+                                           {"0", Precision::Fp32}, {"conv1", Precision::Tf32}});
+  CHECK(run.optimizer.schedule == "multistep");
+  CHECK(run.optimizer.schedule_options.milestones == std::vector{3.0, 6.5});
+  CHECK(run.optimizer.schedule_options.factors == std::vector{0.4, 0.2});
+  CHECK(run.optimizer.schedule_options.every == 2);
+  CHECK(run.optimizer.rates == std::vector<std::pair<std::string, double>>{{"fc", 2}});
+  CHECK(run.optimizer.name == "sgd");
+  CHECK(*run.optimizer.options.momentum == settings.momentum);
+  CHECK_FALSE(run.optimizer.options.beta2);
+  CHECK(run.frozen.layers == std::vector<std::string>{"conv1", "layer1"});
+  CHECK(run.frozen.until_epoch == 4);
+  CHECK(run.frozen.keep.place == train::KeepPlace::Disk);
+  CHECK(run.frozen.keep.limit == std::int64_t{2} << 30);
+  REQUIRE(run.lora);
+  CHECK(run.lora->rank == 4);
+  CHECK(run.augmentation.steps.text() == data::Transforms::parse("flip").text());
+  CHECK(run.augmentation.mixing.any());
+  CHECK(run.images.any_size);
+  CHECK(run.images.preprocess == "resize,center_crop");
+  CHECK(run.images.scale.mean == std::vector{0.485, 0.456, 0.406});
+  CHECK(run.images.backdrop == io::parse_colour("white"));
+  CHECK(run.images.broken_is_error);
+  settings.keep_frozen = "tape";
+  CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'keep_frozen' is 'tape'"),
+                       ValueError);
+  settings.keep_frozen = "off";
+  settings.milestones = "6,3";
+  CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'milestones' is '6,3'"),
+                       ValueError);
+}
+
+TEST_CASE("resolved: an opened model knows its network whatever is set") {
+  const TestFolder folder;
+  train::start_run(settings_of_file(folder), folder / "run");
+  train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  const models::Info* first = &model.info();
+  CHECK(first->input == Shape{1, 28, 28});
+  model.set_precision(Precision::Bf16);
+  model.set_preprocess("resize,center_crop");
+  model.set_background("white");
+  CHECK(&model.info() == first);
+  CHECK(kept(model.settings()) == first);
+}
