@@ -27,7 +27,7 @@ struct GenerateOptions {
 };
 
 // Refuses options that have no effect for this kind of model.
-void refuse_others(const GenerateOptions& o, bool translates) {
+void refuse_others(const GenerateOptions& o, bool by_search) {
   const std::pair<const char*, bool> of_text[] = {{"--tokens", o.tokens.has_value()},
                                                   {"--temperature", o.temperature.has_value()},
                                                   {"--top-k", o.top_k.has_value()},
@@ -40,7 +40,7 @@ void refuse_others(const GenerateOptions& o, bool translates) {
     for (const auto& [name, given] : options)
       if (given) throw UsageError(fmt::format("{} has no effect for this model", name), hint);
   };
-  if (translates)
+  if (by_search)
     refuse(of_text, "it translates with beam search: use --beam and --length-penalty");
   else
     refuse(of_search,
@@ -57,8 +57,8 @@ int run_generate(const GenerateOptions& options) {
     throw UsageError(
         fmt::format("{}: {} does not generate text", options.trained.run, model.info().name),
         use_of(model, options.trained));
-  refuse_others(options, model.is_translator());
-  if (model.is_translator()) {
+  refuse_others(options, translates(model));
+  if (translates(model)) {
     train::TranslateOptions search;
     search.beam = options.beam.value_or(search.beam);
     search.length_penalty = options.length_penalty.value_or(search.length_penalty);

@@ -437,7 +437,7 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
   for (const std::string& file : options.files) {
     if (!file.ends_with(".txt") && source_kind(file) != "lines")
       throw UsageError(fmt::format("{}: {} {} texts", file, model.settings().model,
-                                   model.is_translator() ? "translates" : "continues"),
+                                   translates(model) ? "translates" : "continues"),
                        fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon "
                                    "generate {} --prompt WORDS generates text",
                                    shell_word(options.trained.run)));

@@ -128,15 +128,15 @@ std::string text_until_end(const train::TrainedModel& model, std::span<const std
 void check_data(const train::TrainedModel& model, const data::Dataset& set,
                 const std::string& data) {
   const Shape input = set.input_shape(), target = set.target_shape();
-  const bool translates = model.is_translator();
-  const bool fits = translates ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
-                               : input.rank() == 1 && target == input;
+  const bool pairs = translates(model);
+  const bool fits = pairs ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
+                          : input.rank() == 1 && target == input;
   if (fits && set.input_dtype() == DType::Int64 && set.classes() > 0) return;
   throw ShapeError(fmt::format("--data {}: {} takes {}, and a sample is {} {}: {}", data,
-                               model.settings().model, translates ? "pairs of texts" : "text",
+                               model.settings().model, pairs ? "pairs of texts" : "text",
                                name(set.input_dtype()), input.str(),
-                               translates ? "name such, as in --data pairs:FILE or --data numbers"
-                                          : "name a text file, as in --data text:FILE"));
+                               pairs ? "name such, as in --data pairs:FILE or --data numbers"
+                                     : "name a text file, as in --data text:FILE"));
 }
 
 Json json_of(const std::string& name, const std::string& question, const train::Answer& answer) {
@@ -194,7 +194,7 @@ void predict_samples(const train::TrainedModel& model, const TextQuestions& aske
   std::int64_t right = 0;
   for (std::int64_t i = asked.start; i < samples.end; ++i) {
     set.get({&i, 1}, input.data(), target.data());
-    if (model.is_translator()) {
+    if (translates(model)) {
       const TextQuestion one{set.sample_name(i),
                              text_until_end(model, std::span(input).first(target.size()))};
       const std::string wanted = text_until_end(model, target);
@@ -216,7 +216,7 @@ int predict_language(const train::TrainedModel& model, const TextQuestions& aske
   Json* const json = asked.json ? &list : nullptr;
   std::vector<TextQuestion> texts = asked.texts;
   if (json == nullptr) std::erase_if(texts, [](const TextQuestion& t) { return !t.shown; });
-  if (model.is_translator()) {
+  if (translates(model)) {
     std::vector<std::string> sources;
     sources.reserve(texts.size());
     for (const TextQuestion& one : texts) sources.push_back(one.text);

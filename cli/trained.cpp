@@ -104,6 +104,10 @@ train::TrainedModel open_model(const TrainedOptions& options) {
 
 }  // namespace
 
+bool translates(const train::TrainedModel& model) {
+  return model.task().output_form() == train::OutputForm::Translation;
+}
+
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options) {
   const models::Info& info = model.info();
   const auto by = [&](const std::string& what, const std::string& command,

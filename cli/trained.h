@@ -46,6 +46,9 @@ void print_notes(const Notes& notes);
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);
 
+/// Whether the model's predictions are translations.
+bool translates(const train::TrainedModel& model);
+
 /// What else the model is for, as a hint to who asked for what it does not do: "it tells classes of
 /// images: tenon predict RUN photo.jpg".
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options);

@@ -101,7 +101,7 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
      REGEX "/src/(backends|base|data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
-list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|rewrite|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
+list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory|program)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})

@@ -34,7 +34,7 @@ MATRIX = {
     "dist": ["ops", "graph", "device", "base"],
     "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
-    "report": ["train:train/records.h", "io", "base"],
+    "report": ["train:train/runs/records.h", "io", "base"],
 }
 
 # Rooms inside a room. A key is a folder; its value lists the sibling folders that each may include. "." is the ground floor: the files
@@ -83,6 +83,29 @@ INNER = {
         "maps": ["opaque", "."],  # element-wise work, reductions and epilogues
         "attention": ["maps", "."],
         "conv": ["gemm", "maps", "."],
+    },
+    "src/plan": {
+        "graph": [],  # walks and records of graphs
+        "program": ["graph"],  # the contract with the engines: regions, programs, tune tables
+        "layout": ["program", "graph"],
+        "cleanup": ["program", "graph"],  # graph passes that every graph gets, and how a pass is run
+        "rewrites": ["cleanup", "layout", "program", "graph"],  # graph passes for one kind of operation
+        "precision": ["rewrites", "cleanup", "layout", "program", "graph"],  # graph passes that choose what is 16-bit
+        "regions": ["rewrites", "layout", "program", "graph"],  # nodes to regions
+        "merge": ["regions", "program", "graph"],  # regions with their neighbours
+        "steps": ["merge", "regions", "cleanup", "program", "graph"],  # order, kernels, checks
+        "memory": ["steps", "regions", "program", "graph"],  # the arena
+    },
+    "src/train": {
+        "batches": [],  # batches in memory, mixing, sequence lengths
+        "adapting": ["batches"],  # frozen layers, adapters, kept features, standardized targets
+        "settings": ["adapting"],  # settings as text, and resolved
+        "texts": [],  # decoding of texts
+        "tasks": ["texts", "settings", "adapting"],  # one file per task
+        "runs": ["settings"],  # the run folder and its records
+        "fitting": ["tasks", "runs", "adapting", "batches"],  # the Trainer
+        "sessions": ["fitting", "runs", "settings", "adapting", "batches"],  # what a run trains
+        "evaluating": ["sessions", "fitting", "tasks", "runs", "settings", "batches"],  # opened models
     },
     "src/cuda/engines": {
         "launch": [],  # shared by all launches: words of sources and arguments, counters

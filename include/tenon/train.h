@@ -843,8 +843,6 @@ class TENON_API TrainedModel {
   /// The text that a language model generates after `prompt`. Throws ValueError for another model,
   /// an option out of range, or a prompt with characters that the model does not know.
   std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
-  /// Whether the model translates.
-  bool is_translator() const { return net_.as<models::Translator>() != nullptr; }
   /// Translates texts by beam search. A translation has at most 50 tokens more than its source.
   /// Throws ValueError for a model that does not translate, an option out of range, or a text with
   /// characters that the model does not know.

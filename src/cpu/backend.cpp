@@ -5,8 +5,8 @@
 #include "cpu/cpu.h"
 #include "device/backend.h"
 #include "device/cpu_model.h"
-#include "plan/calls.h"
-#include "plan/loop_engine.h"
+#include "plan/steps/calls.h"
+#include "plan/steps/loop_engine.h"
 
 namespace tenon::cpu {
 namespace {

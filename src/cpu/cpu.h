@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon {
 class Backend;

@@ -10,7 +10,7 @@
 
 #include "cuda/target.h"
 #include "device/backend.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon::cuda {
 

@@ -4,7 +4,7 @@
 // Nodes are reference-counted and freed iteratively, so that a chain of a million nodes does not
 // overflow the stack. Nodes are not interned when built, which would need a global lock for every
 // op. Instead, the program's key numbers leaves in order of first visit, and the pass `share`
-// merges equal nodes (docs/internals/architecture.md).
+// merges equal nodes (docs/internals/planner.md).
 #pragma once
 
 #include <atomic>

@@ -15,8 +15,9 @@
 #include "base/str.h"
 #include "models/activations.h"
 #include "models/bert_embeddings.h"
-#include "models/entry.h"
 #include "models/head.h"
+#include "models/network_family.h"
+#include "models/size_writer.h"
 
 namespace tenon::models {
 namespace {

@@ -32,14 +32,14 @@ class Expression {
     const double out = sum();
     skip_spaces();
     if (at_ < text_.size()) refuse();
-    if (!std::isfinite(out)) throw ValueError(cat("'", text_, "' is no finite number"));
+    if (!std::isfinite(out)) throw ValueError(cat("'", text_, "' is not a finite number"));
     return out;
   }
 
  private:
   [[noreturn]] void refuse() const {
-    throw ValueError(
-        cat("'", text_, "' is no number and no expression of variables, as in \"2 * width\""));
+    throw ValueError(cat(
+        "'", text_, "' is neither a number nor an expression of variables, as in \"2 * width\""));
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -113,7 +113,7 @@ class Expression {
     if (!take(']')) refuse();
     if (place != std::floor(place) || !(place >= 0 && place < static_cast<double>(list.size())))
       throw ValueError(cat("'", text_, "': '", name, "' has ", list.size(), " numbers, and [",
-                           place, "] is none of them: the first is [0]"));
+                           place, "] is out of range: the first is [0]"));
     return list[static_cast<std::size_t>(place)];
   }
   std::string word() {

@@ -135,7 +135,7 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
     throw FileFault{
         0,
         "'layers' is missing: a list such as layers = [ \"flatten\", { linear = \"classes\" } ]; "
-        "above any [table], for what follows one belongs to it"};
+        "above any [table], because keys after a table belong to the table"};
   for (const TomlValue& size : input->items)
     info.input.push_back(whole_of(size, variables, "'input'"));
   check_tokens(tree, head);
@@ -153,7 +153,7 @@ Variables variables_of_file(const TomlValue& tree, const Info& info) {
     const bool taken = name == "classes" || name == "vocabulary";
     if (!Variables::is_name(name) || taken)
       throw FileFault{value.line, cat("'", name, "' cannot name a variable",
-                                      taken ? ": it stands at the top of the file"
+                                      taken ? ": it is a key at the top of the file"
                                             : ": use letters, digits and _")};
     const std::string what = cat("variable '", name, "'");
     if (!value.is(Kind::List)) {

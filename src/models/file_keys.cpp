@@ -73,7 +73,7 @@ FileDraw draw_of_table(const TomlValue& table, const Variables& variables,
         [=](const Shape& s, Generator* g) { return nn::init::kaiming_normal(s, amount, fan, g); },
         true};
   throw FileFault{table.line,
-                  cat(what, ": there is no way '", name, "' to draw values",
+                  cat(what, ": there is no initializer '", name, "'",
                       near_miss(name, {"uniform", "normal", "xavier_uniform", "xavier_normal",
                                        "kaiming_uniform", "kaiming_normal"}))};
 }
@@ -121,7 +121,7 @@ FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::
     const std::vector<std::string> words{"xavier_uniform", "xavier_normal", "kaiming_uniform",
                                          "kaiming_normal", "lecun_uniform", "lecun_normal"};
     if (std::find(words.begin(), words.end(), value.text) == words.end())
-      throw FileFault{value.line, cat(what, ": there is no way '", value.text, "' to draw values",
+      throw FileFault{value.line, cat(what, ": there is no initializer '", value.text, "'",
                                       near_miss(value.text, words))};
     return {
         [name = value.text](const Shape& s, Generator* g) { return nn::init::by_name(name, s, g); },
@@ -159,7 +159,8 @@ const TomlValue* LayerKeys::find(const std::string& key) {
 const TomlValue* LayerKeys::own() {
   const TomlValue* value = find(kind_);
   if (value == nullptr || !value->is(Kind::Truth)) return value;
-  if (!value->truth) throw FileFault{value->line, cat(kind_, " = false is no layer: leave it out")};
+  if (!value->truth)
+    throw FileFault{value->line, cat(kind_, " = false is not a layer: leave it out")};
   return nullptr;
 }
 

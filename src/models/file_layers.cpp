@@ -380,7 +380,7 @@ std::string kept_name(LayerKeys& keys, const std::string& key, const FileArrival
   std::string name = keys.text(key);
   if (name.empty() || at.pass->find(name) != nullptr) return name;
   const std::vector<std::string> known = at.pass->names();
-  keys.refuse(cat(key, ": nothing was kept as '", name, "' before",
+  keys.refuse(cat(key, ": no value is kept as '", name, "' before",
                   known.empty() ? cat("; { keep = \"", name, "\" } keeps what arrives there")
                                 : near_miss(name, known)));
 }
@@ -406,8 +406,8 @@ Tensor by_layers(const Tensor& state) { return transpose(state, 0, 1); }
 
 void require_tokens(const LayerKeys& keys, const FileArrival& at) {
   if (is_floating(at.x.dtype()))
-    keys.refuse(cat(keys.kind(), " takes numbers of tokens [N, places], not ", shape_text(at.x),
-                    ": it stands first in a network with tokens = true"));
+    keys.refuse(cat(keys.kind(), " takes token numbers [N, positions], not ", shape_text(at.x),
+                    ": it must be the first layer of a network with tokens = true"));
 }
 
 FileLayer embedding_layer(LayerKeys& keys, const FileArrival& at) {
@@ -593,7 +593,7 @@ FileLayer attention_layer(LayerKeys& keys, const FileArrival& at) {
   if (queries.empty() || of_keys.empty())
     keys.refuse_missing(
         queries.empty() ? "queries" : "keys",
-        "attention needs queries and keys, the names of what was kept, as in { attention = "
+        "attention needs queries and keys, the names of kept values, as in { attention = "
         "8, queries = \"q\", keys = \"k\" }");
   for (const std::string& name : {queries, of_keys})
     if (const Tensor& part = at.pass->kept(name);
@@ -651,7 +651,7 @@ FileLayer transformer_decoder_layer(LayerKeys& keys, const FileArrival& at) {
   const Tensor* memory = at.pass->find(kMemory);
   if (memory == nullptr)
     keys.refuse(
-        "transformer_decoder_layer looks at what an encoder gives, and the network has "
+        "transformer_decoder_layer reads the output of an encoder, and the network has "
         "none: write pairs = true and encoder = [ ... ]");
   if (memory->rank() != 3 || memory->size(2) != at.x.size(2))
     keys.refuse(cat("transformer_decoder_layer: the encoder gives ", shape_text(*memory), ", and ",
@@ -950,7 +950,7 @@ FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
     }
   const std::vector<std::string>& names = file_layer_names();
   if (const std::string known = keys.first_of(names); !known.empty())
-    keys.refuse(cat("a layer begins with what it is: put ", known, " before '", keys.kind(), "'"));
+    keys.refuse(cat("a layer begins with its kind: put ", known, " before '", keys.kind(), "'"));
   const std::string near = nearest(keys.kind(), names.data(), static_cast<int>(names.size()));
   keys.refuse(
       cat("there is no layer '", keys.kind(), "'",

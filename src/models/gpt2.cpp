@@ -11,7 +11,8 @@
 #include "base/str.h"
 #include "models/activations.h"
 #include "models/conv1d.h"
-#include "models/entry.h"
+#include "models/network_family.h"
+#include "models/size_writer.h"
 
 namespace tenon::models {
 namespace {

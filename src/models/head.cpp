@@ -43,9 +43,10 @@ std::vector<HeadLayer> read_head(const std::string& text) {
       layer.activation = item;
       out.push_back(layer);
     } else {
-      throw ValueError(cat("head '", text, "': '", item,
-                           "' is no layer: write numbers of units, activations and dropout=P, as "
-                           "in 256,relu,dropout=0.5"));
+      throw ValueError(
+          cat("head '", text, "': '", item,
+              "' is not a layer: write numbers of units, activations and dropout=P, as "
+              "in 256,relu,dropout=0.5"));
     }
   }
   return out;

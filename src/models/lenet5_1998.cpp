@@ -4,8 +4,8 @@
 //
 // LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are
 // negative squared distances. The paper computes the curvature for its learning rates with a second
-// backward pass; train/curvature.h describes the replacement. The bitmaps of the ten digits, 7 by
-// 12, are our own.
+// backward pass; train/batches/curvature.h describes the replacement. The bitmaps of the ten
+// digits, 7 by 12, are our own.
 #include <cmath>
 #include <vector>
 

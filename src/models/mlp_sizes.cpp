@@ -4,7 +4,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "models/entry.h"
+#include "models/network_family.h"
 
 namespace tenon::models {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 #include "models/embedded_networks.h"
-#include "models/entry.h"
 #include "models/named_network.h"
+#include "models/network_family.h"
 
 namespace tenon::models {
 namespace {

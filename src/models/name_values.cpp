@@ -21,9 +21,9 @@ NameValues::NameValues(const std::string& model, const std::string& text,
       std::string all;
       for (const std::string& known : keys) all += (all.empty() ? "" : ", ") + known;
       const std::string near = nearest(key, keys.data(), static_cast<int>(keys.size()));
-      throw ValueError(cat("model '", model, ":", text, "': '", key, "' is no size of it",
-                           near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all,
-                           ")"));
+      throw ValueError(
+          cat("model '", model, ":", text, "': '", key, "' is not a size of this network",
+              near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all, ")"));
     }
     values_.emplace_back(key, part.substr(std::min(key.size() + 1, part.size())));
   }

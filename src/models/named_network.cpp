@@ -2,17 +2,16 @@
 #include "models/named_network.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <tenon/error.h>
 #include <tenon/shapes_only.h>
 
 #include "base/str.h"
-#include "models/activations.h"
 #include "models/file_head.h"
 #include "models/head.h"
 #include "models/network_file.h"
+#include "models/size_writer.h"
 
 namespace tenon::models {
 namespace {
@@ -26,6 +25,11 @@ constexpr const char* kEmbeddedKeys[] = {"takes", "parameters", "head", "with_he
 constexpr const char* kHeadOrder[] = {"about",         "input",  "classes",    "tokens",
                                       "masked",        "pairs",  "vocabulary", "activation",
                                       "rubbish_score", "freeze", "init"};
+
+const TomlValue& required(const TomlValue& keys, const char* key, const std::string& network) {
+  if (const TomlValue* value = keys.find(key)) return *value;
+  throw InternalError(cat("the file of the network '", network, "' has no '", key, "'"));
+}
 
 // One key a line. Keys that the file has keep their line, with another value where it differs.
 std::string table_lines(const EmbeddedNetwork& file, const std::string& name,
@@ -75,8 +79,8 @@ TomlValue with_other_last(const TomlValue& layers, const std::string& head) {
 NamedNetwork::NamedNetwork(const Family& family, const std::string& name, const std::string& sizes)
     : family_(family), file_(embedded_network(family.file)), name_(name), sizes_(sizes) {
   TomlValue all = file_.facts_of(name);
-  for (const TomlValue& one : all.find("takes")->items) takes_.push_back(one.text);
-  parameters_ = all.find("parameters")->whole;
+  for (const TomlValue& one : required(all, "takes", name).items) takes_.push_back(one.text);
+  parameters_ = required(all, "parameters", name).whole;
   if (const TomlValue* head = all.find("head")) head_ = head->text;
   if (const TomlValue* with_head = all.find("with_head")) with_head_ = *with_head;
   for (auto& [key, value] : all.entries)
@@ -114,10 +118,10 @@ void NamedNetwork::check(const Options& options) const {
     throw ValueError(
         cat("model '", full_name(), "' has its own activations: leave 'activation' out"));
   if (!options.head.empty() && (!with_head_ || !head_.empty()))
-    throw ValueError(cat(
-        "model '", full_name(),
-        "' takes no head of one's own; alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and "
-        "bert_classifier do"));
+    throw ValueError(
+        cat("model '", full_name(),
+            "' does not support 'head'; alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and "
+            "bert_classifier do"));
   const std::int64_t classes = keys_.find("classes")->whole;
   if (options.classes > 0 && options.classes != classes && !takes("classes"))
     throw ValueError(cat("model '", full_name(), "' has ", classes, " outputs, not ",
@@ -125,10 +129,14 @@ void NamedNetwork::check(const Options& options) const {
 }
 
 NetworkFacts NamedNetwork::facts() const {
-  const FileHead head = head_of_file(keys_, full_name());
-  NetworkFacts out{name_, head.info, variables_of_file(keys_, head.info), head.activation};
-  if (out.info.masked) out.info.vocabulary = out.info.classes;
-  return out;
+  try {
+    const FileHead head = head_of_file(keys_, full_name());
+    NetworkFacts out{name_, head.info, variables_of_file(keys_, head.info), head.activation};
+    if (out.info.masked) out.info.vocabulary = out.info.classes;
+    return out;
+  } catch (const FileFault& fault) {
+    throw InternalError(cat(family_.file, ".toml, line ", fault.line, ": ", fault.what));
+  }
 }
 
 Info NamedNetwork::info() const {
@@ -191,54 +199,6 @@ std::string NamedNetwork::toml(const Options& options) const {
   if (const TomlValue* recipe = keys.find("recipe"))
     out += cat("\n[recipe]\n", table_lines(file_, "recipe", *recipe));
   return out;
-}
-
-// ---- Sizes
-
-SizeWriter::SizeWriter(TomlValue& keys, const std::string& name, const std::string& text,
-                       const std::vector<std::string>& taken)
-    : keys_(keys), name_(name), text_(text), values_(name, text, taken) {}
-
-void SizeWriter::set_variable(const std::string& key, TomlValue value) {
-  TomlValue variables = *keys_.find("variables");
-  variables.set(key, std::move(value));
-  keys_.set("variables", std::move(variables));
-}
-
-void SizeWriter::whole(const std::string& key) {
-  std::int64_t value = 0;
-  if (values_.whole(key, value)) set_variable(key, io::toml_whole(value));
-}
-
-void SizeWriter::own_whole(const std::string& key) {
-  std::int64_t value = 0;
-  if (values_.whole(key, value)) keys_.set(key, io::toml_whole(value));
-}
-
-void SizeWriter::number(const std::string& key, double low, double high) {
-  TomlValue value;
-  value.kind = TomlValue::Kind::Real;
-  if (values_.number(key, low, high, value.real)) set_variable(key, std::move(value));
-}
-
-void SizeWriter::transformer() {
-  for (const char* key : {"layers", "heads", "width", "hidden", "context"}) whole(key);
-  std::string activation;
-  if (values_.word("activation", transformer_activations(), activation))
-    keys_.set("activation", io::toml_string(activation));
-  number("eps", 0, 1);
-  require_heads();
-}
-
-void SizeWriter::require_heads() const {
-  const double width = value("width"), heads = value("heads");
-  if (std::fmod(width, heads) != 0)
-    throw ValueError(cat("model '", name_, ":", text_, "': a width of ", width,
-                         " does not divide into ", heads, " heads"));
-}
-
-double SizeWriter::value(const std::string& variable) const {
-  return variables_of_file(keys_, Info{}).value(variable);
 }
 
 std::int64_t whole_variable(const NetworkFacts& facts, const char* name) {

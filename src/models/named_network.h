@@ -9,7 +9,7 @@
 
 #include "io/text/toml.h"
 #include "models/embedded_networks.h"
-#include "models/entry.h"
+#include "models/network_family.h"
 
 namespace tenon::models {
 

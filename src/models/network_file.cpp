@@ -137,16 +137,17 @@ class NetworkBuilder {
     const bool fits =
         info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores : x.rank() == 2;
     if (fits) return;
-    throw FileFault{head_.layers->line,
-                    cat("the last layer gives ", shape_text(x), ", must be ",
-                        spans         ? cat("[N, 2, ", scores,
-                                            "]: scores of every place for the first and the last of "
-                                                    "an answer, as { linear = 2 } and { transpose = [1, 2] } give")
-                        : info.tokens ? cat("[N, ", rows, ", ", scores,
-                                            "]: scores of every token for every "
-                                            "place, as { linear = \"classes\" } gives")
-                                      : std::string("[N, outputs], as \"flatten\" and { linear = "
-                                                    "\"classes\" } give"))};
+    throw FileFault{
+        head_.layers->line,
+        cat("the last layer gives ", shape_text(x), ", must be ",
+            spans         ? cat("[N, 2, ", scores,
+                                "]: scores of every position for the first and the last token of "
+                                        "an answer, as { linear = 2 } and { transpose = [1, 2] } give")
+            : info.tokens ? cat("[N, ", rows, ", ", scores,
+                                "]: scores of every token for every "
+                                "position, as { linear = \"classes\" } gives")
+                          : std::string("[N, outputs], as \"flatten\" and { linear = "
+                                        "\"classes\" } give"))};
   }
 
   template <class Part>
@@ -230,7 +231,7 @@ class NetworkBuilder {
     if (++layers_ > kMostLayers)
       refuse(value.line, "", cat("the network has more than ", kMostLayers, " layers"));
     if (++depth_ > kDeepest)
-      refuse(value.line, "", cat("more than ", kDeepest, " structures stand within each other"));
+      refuse(value.line, "", cat("more than ", kDeepest, " nested structures"));
     std::string label, kind;
     try {
       LayerKeys keys(value, variables);
@@ -288,8 +289,8 @@ class NetworkBuilder {
       all_.by_place = std::max(all_.by_place, made.by_place);
     if (in_decoder_ && made.by_place == ByPlace::None)
       keys.refuse(cat(keys.kind(),
-                      " sees all places at once, and a translation is written place by "
-                      "place: use causal = true where the layer has it, or put it "
+                      " reads all positions at once, and a translation is generated position by "
+                      "position: use causal = true if the layer has it, or put it "
                       "into 'encoder'"));
     const ShapesOnly scope;
     if (made.start) {
@@ -406,9 +407,10 @@ class NetworkBuilder {
       around = list(*shortcut, keys.variables(), past);
     if (y.shape() != past.shape())
       keys.refuse(cat("residual: its layers give ", shape_text(y), ", and ",
-                      around.empty() ? "what arrives is " : "the shortcut gives ", shape_text(past),
-                      around.empty() ? ": add shortcut = [ ... ], layers that bring it there"
-                                     : ": they must be the same"));
+                      around.empty() ? "their input is " : "the shortcut gives ", shape_text(past),
+                      around.empty()
+                          ? ": add shortcut = [ ... ], layers that change the input to this shape"
+                          : ": they must be the same"));
     Flow out{[branch, around, scale](const Tensor& in, FilePass& pass) {
       const Tensor made = run_flow(branch, in, pass);
       return (scale == 1 ? made : made * scale) + run_flow(around, in, pass);
@@ -439,8 +441,8 @@ class NetworkBuilder {
     if (join == "concat" && axis != x.rank() - 1) {
       all_.by_place = ByPlace::None;
       if (in_decoder_)
-        keys.refuse(cat("branches: a translation is written place by place, and axis ", axis,
-                        " joins places; axis = 2 joins features"));
+        keys.refuse(cat("branches: a translation is generated position by position, and axis ",
+                        axis, " joins positions; axis = 2 joins features"));
     }
     Flow out{[flows, join, axis](const Tensor& in, FilePass& pass) {
       std::vector<Tensor> made;
@@ -586,8 +588,8 @@ void require_file_takes(const NetworkFile& file, const Options& options) {
     throw ValueError(cat("model '", file.path,
                          "' has its own activations: leave 'activation' out, and change the file"));
   if (!options.head.empty())
-    throw ValueError(cat("model '", file.path,
-                         "' takes no head of one's own: change the last layers of the file"));
+    throw ValueError(
+        cat("model '", file.path, "' does not support 'head': change the last layers of the file"));
 }
 
 // Nothing is drawn before the whole file is known to be right.

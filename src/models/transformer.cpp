@@ -13,7 +13,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "models/entry.h"
+#include "models/network_family.h"
+#include "models/size_writer.h"
 
 namespace tenon::models {
 namespace {

@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "device/buffer.h"
 #include "graph/node_pool.h"
-#include "plan/sized_plan.h"
+#include "plan/steps/sized_plan.h"
 
 namespace tenon {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

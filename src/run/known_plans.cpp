@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "graph/form.h"
-#include "plan/rounding.h"
-#include "plan/schedule.h"
-#include "plan/sized_plan.h"
+#include "plan/precision/rounding.h"
+#include "plan/steps/schedule.h"
+#include "plan/steps/sized_plan.h"
 #include "run/caches.h"
 #include "run/runner.h"
 #include "run/tune.h"

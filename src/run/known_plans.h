@@ -4,8 +4,8 @@
 // on GPUs see known_plans.cpp).
 //
 // Entries are keyed by a graph's structure apart from its sizes (graph/form.h). Each entry holds
-// the sizes planned last and what was learned from two of them (plan/sized_plan.h). Shared by all
-// threads and functions; bounded together with the other caches.
+// the sizes planned last and what was learned from two of them (plan/steps/sized_plan.h). Shared by
+// all threads and functions; bounded together with the other caches.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <span>
 
 #include "graph/node_index.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

@@ -8,7 +8,7 @@
 #include "base/index.h"
 #include "device/versions.h"
 #include "graph/node.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

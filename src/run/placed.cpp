@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/index.h"
-#include "plan/placed.h"
+#include "plan/steps/placed.h"
 #include "run/devices.h"
 #include "run/runner.h"
 

@@ -1,4 +1,4 @@
-// Running programs on several devices. Their planning is in plan/placed.h.
+// Running programs on several devices. Their planning is in plan/steps/placed.h.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "device/backend.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

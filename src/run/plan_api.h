@@ -3,7 +3,7 @@
 
 #include <tenon/eval.h>
 
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

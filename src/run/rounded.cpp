@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "base/str.h"
-#include "plan/rounding.h"
+#include "plan/precision/rounding.h"
 
 namespace tenon {
 namespace {

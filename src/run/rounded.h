@@ -1,14 +1,14 @@
 // 16-bit copies of weights, kept beside the weight so that products need not round the weight in
 // every run. A program that assigns the weight also assigns the copy. After any other assignment
 // the copy is refreshed before the next program that reads it. Which weights get copies is decided
-// in plan/rounding.h.
+// in plan/precision/rounding.h.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "graph/node.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

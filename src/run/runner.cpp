@@ -19,7 +19,7 @@
 #include "device/versions.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
-#include "plan/placed.h"
+#include "plan/steps/placed.h"
 #include "run/caches.h"
 #include "run/known_plans.h"
 #include "run/leaf_use.h"

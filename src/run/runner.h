@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/node.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

@@ -5,7 +5,7 @@
 
 #include <tenon/context.h>
 
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 

@@ -11,7 +11,7 @@
 #include "base/thread_pool.h"
 #include "graph/context.h"
 #include "graph/effects.h"
-#include "plan/placed.h"
+#include "plan/steps/placed.h"
 #include "run/devices.h"
 #include "run/known_plans.h"
 #include "run/placed.h"

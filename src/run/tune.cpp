@@ -18,8 +18,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/system/log.h"
-#include "plan/program.h"
-#include "plan/region_key.h"
+#include "plan/program/program.h"
+#include "plan/program/region_key.h"
 #include "run/devices.h"
 
 namespace tenon {

@@ -11,7 +11,7 @@
 #include <tenon/device.h>
 #include <tenon/eval.h>
 
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 #include "run/tune_select.h"
 #include "run/tune_store.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/program.h"
-#include "plan/tune.h"
+#include "plan/program/program.h"
+#include "plan/program/tune.h"
 
 namespace tenon {
 

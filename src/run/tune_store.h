@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 
 namespace tenon {
 

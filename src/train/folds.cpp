@@ -21,11 +21,11 @@
 #include "base/system/folder_names.h"
 #include "io/file.h"
 #include "io/text/toml.h"
-#include "train/run_data.h"
-#include "train/run_folder.h"
-#include "train/sample_record.h"
-#include "train/session.h"
-#include "train/settings.h"
+#include "train/runs/run_data.h"
+#include "train/runs/run_folder.h"
+#include "train/runs/sample_record.h"
+#include "train/sessions/session.h"
+#include "train/settings/settings.h"
 
 namespace tenon::train {
 

@@ -15,11 +15,11 @@
 
 #include "base/str.h"
 #include "run/tune.h"
-#include "train/records.h"
-#include "train/run_data.h"
-#include "train/run_folder.h"
-#include "train/session.h"
-#include "train/settings.h"
+#include "train/runs/records.h"
+#include "train/runs/run_data.h"
+#include "train/runs/run_folder.h"
+#include "train/sessions/session.h"
+#include "train/settings/settings.h"
 
 namespace tenon::train {
 namespace {

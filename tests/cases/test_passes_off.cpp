@@ -10,7 +10,7 @@
 #include "cases/modes.h"
 #include "cases/passes.h"
 #include "null/planning.h"
-#include "plan/passes.h"
+#include "plan/program/passes.h"
 
 using namespace tenon;
 

@@ -1,5 +1,5 @@
-"""How calls of PyTorch are said in Tenon: for each op of OpInfo, a function of the same parameters that gives the name of
-Tenon's op, its operands (tensors and numbers) and its other arguments as JSON, or raises Skip with the reason."""
+"""Translates calls of PyTorch into calls of Tenon. Each op of OpInfo has a function with the same parameters. It returns the name
+of Tenon's op, its operands (tensors and numbers) and its other arguments as JSON, or raises Skip with the reason."""
 import math
 
 import numpy as np
@@ -7,10 +7,10 @@ import torch
 
 
 class Skip(Exception):
-    """What Tenon has no word for."""
+    """A call that Tenon cannot express."""
 
 
-CASTS = {"cast"}  # results are the rounding itself: the truth is not another one
+CASTS = {"cast"}  # the rounding itself is tested, so float64 is not the reference
 OPINFO = {}  # (name, variant): adapter
 
 
@@ -23,7 +23,7 @@ def adapter(*names, variant=""):
 
 
 def number(value):
-    """A number as JSON keeps it to the last bit."""
+    """A number in a JSON form that keeps every bit."""
     if isinstance(value, bool):
         raise Skip("a Python bool as a number")
     if isinstance(value, int):
@@ -538,7 +538,7 @@ OPINFO["nn.functional.binary_cross_entropy_with_logits", ""] = loss("binary_cros
 
 
 def of_classes(target, weight, ignore_index):
-    """The class that is left out, where there is one, and weights of classes."""
+    """The ignored class, if any, and the class weights."""
     ignored = not target.is_floating_point() and bool((target == ignore_index).any())
     return given(weight), {"ignore": ignore_index} if ignored else {}
 
@@ -597,7 +597,7 @@ def _cosine_similarity(a, b, dim=1, eps=1e-8):
 # ---- Norms
 
 def given(*tensors):
-    """Operands behind the first; one that is there stands behind none that is missing."""
+    """The operands after the first. None may follow a missing one."""
     need(all(later is None or now is not None for now, later in zip(tensors, tensors[1:])), "a bias without a weight")
     return [t for t in tensors if t is not None]
 
@@ -646,7 +646,7 @@ def _attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=No
 # ---- Orders, running sums, rearranging
 
 def all_different(x, dim):
-    """Which of equal elements comes first is left open by PyTorch where the order need not be stable."""
+    """Raises Skip if elements are equal: PyTorch does not define their order unless the sort is stable."""
     if x.dim() and x.shape[dim] > 1:
         ordered = torch.sort(x.detach(), dim).values
         need(not bool((ordered.narrow(dim, 1, x.shape[dim] - 1) == ordered.narrow(dim, 0, x.shape[dim] - 1)).any()), "equal elements in any order")

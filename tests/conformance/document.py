@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints differences.json as the list in docs/numerics.md; with --check only says whether it stands there."""
+"""Prints differences.json as the list in docs/numerics.md. With --check, checks that the page contains the list."""
 import json
 import pathlib
 import sys

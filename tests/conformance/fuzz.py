@@ -1,4 +1,4 @@
-"""Samples beside OpInfo's: extremes of every dtype, random shapes that broadcast, random chains of views.
+"""Samples in addition to OpInfo's: extremes of every dtype, random shapes that broadcast, random chains of views.
 
 Each function yields (name, dtype, function that yields (PyTorch's function, args, kwargs, adapter, autograd, second))."""
 import math
@@ -16,7 +16,7 @@ COMPARE = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
 
 
 def values(dtype, few=False):
-    """What goes wrong: ends, zeros of both signs, subnormals, halves, the arguments where functions overflow."""
+    """Values that often go wrong: the limits of a type, zeros of both signs, subnormals, halves, arguments near overflow."""
     if dtype == torch.bool:
         return torch.tensor([False, True, True])
     info = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
@@ -78,7 +78,7 @@ def binary_extremes(name, dtype, floating):
         numbers += [0.5, *(n for n in [2**53 + 1, 2**63 - 1, -2**63, 2**62 + 1] if dtype == torch.int64)]
     for n in numbers:
         if n == 1e-8 and name in ("remainder", "floor_divide"):
-            continue  # what is left of 1 after so many 1e-8 is the rounding of 1e-8
+            continue  # after subtracting so many 1e-8 from 1, the rest is the rounding error of 1e-8
         x = values(dtype, few=True).requires_grad_(floating)
         yield function, (x, n), {}, adapter, grads, False
         if name in ("sub", "div", "pow", "remainder", "floor_divide"):
@@ -110,7 +110,7 @@ def cast_extremes(dtype, dtypes):
     for to in dtypes:
         x = values(dtype)
         if dtype.is_floating_point and not to.is_floating_point and to != torch.bool:
-            info = torch.iinfo(to)  # beyond the ends C++ leaves the result open
+            info = torch.iinfo(to)  # C++ does not define the result beyond the limits
             x = x[(x.double() > max(info.min, -2**62)) & (x.double() < min(info.max, 2**62))]
         name = str(to).removeprefix("torch.")
         yield (lambda v, to=to: v.to(to)), (x,), {}, (lambda v, name=name: ("cast", [v], {"dtype": name})), False, False
@@ -154,7 +154,7 @@ def reduction_extremes(name, dtype):
 
 SLOPES_OF = {"elu": [{}, {"alpha": 0.3}, {"alpha": -1.5}], "celu": [{}, {"alpha": 0.3}, {"alpha": -1.5}], "leaky_relu": [{}, {"negative_slope": -2.0}],
              "softplus": [{}, {"beta": 3.0, "threshold": 5.0}, {"beta": 0.1}], "gelu": [{}, {"approximate": "tanh"}]}
-STEPS = "floor ceil round trunc logical_not isnan isinf isfinite".split()  # no slope, or none that is a number
+STEPS = "floor ceil round trunc logical_not isnan isinf isfinite".split()  # no derivative, or NaN
 
 
 def slope_values(dtype):
@@ -164,12 +164,12 @@ def slope_values(dtype):
              25.0, 30.0, 40.0, 60.0, 88.5, 90.0, 104.0, 128.0, 350.0, 700.0, 745.0, 1e4, 3e4, 1e10, 1e19, 1e30, 1e154, 1e300, info.max / 2, info.max, INF]
     above = [v for v in above if v == INF or v <= info.max]
     both = [NAN] + above + [-v for v in above]
-    # Whole vectors: what is left over PyTorch computes by other code, whose gradients at NaN are other ones.
+    # Whole vectors only: PyTorch computes the remainder by other code, with other gradients at NaN.
     return torch.tensor(both + [1.0] * (-len(both) % 64), dtype=torch.float64).to(dtype)
 
 
 def smooth_truth(name, given):
-    """A smooth function and its two derivatives as functions of a float, from 800 digits; None for others."""
+    """A smooth function and its first two derivatives, computed with 800 digits; None for other functions."""
     import mpmath
     import sympy
     x = sympy.symbols("x")
@@ -296,7 +296,7 @@ def fuzz_matmul(dtype):
 
 
 def long_sums(dtype):
-    """Where one accumulator is not enough: sums of 10^6 float32, exponentials of float16 that add up past 65504."""
+    """Sums for which a plain accumulator is too inexact: 10^6 float32, float16 exponentials with a sum above 65504."""
     generator = torch.Generator().manual_seed(7)
     if dtype == torch.float32:
         a, b = (torch.rand(10**6, generator=generator) for _ in range(2))
@@ -311,7 +311,7 @@ def long_sums(dtype):
 
 
 def rand_step(rng, shape):
-    """One view of a tensor of this shape, as a list that both sides understand."""
+    """One view of a tensor of this shape, as a list for both libraries."""
     rank = len(shape)
     kind = rng.choice(["permute", "slice", "flip", "expand", "select", "unsqueeze", "reshape"])
     axis = rng.randrange(rank) if rank else 0

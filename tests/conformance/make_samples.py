@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch computes for every op that Tenon has: its own samples (OpInfo), extremes, fuzzed shapes and views.
+"""Writes PyTorch's results for every op of Tenon: for PyTorch's samples (OpInfo), extremes, random shapes and views.
 
     pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of convolutions, pooling, places of maxima, bags, instance norm losses of classes, slopes and random calls)
     tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
-    tests/conformance/make_samples.py --committed --only OP…     of it what belongs to these ops is made anew
+    tests/conformance/make_samples.py --committed --only OP…     renews the samples of these ops only
     tests/conformance/make_samples.py --slopes        tests/conformance/slopes.{json,safetensors}: functions of one number and
                                                       their first and second derivatives, from the least numbers to infinity
-    tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
+    tests/conformance/make_samples.py FOLDER          all samples, a pair of files for each op
     tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
     tests/conformance/make_samples.py --committed --random 1 --count 60      tests/conformance/random.{json,safetensors}
     tests/conformance/make_samples.py FOLDER --random SEED [--count N] [KIND…]     random calls (random_calls.py), a pair of
-                                                      files a kind, N of each; the kind: one_number, attention, …
+                                                      files for each kind, with N calls; kinds: one_number, attention, …
 
-A .safetensors file holds one flat tensor a dtype; its .json says where in it each tensor of a sample stands:
+A .safetensors file has one flat tensor for each dtype. Its .json has the position of each tensor of a sample in it:
 [dtype, offset, shape]. A sample has inputs ("in": tensors, or numbers {"i": whole} or {"f": C99 hexadecimal}), arguments,
 outputs as PyTorch computes them in the dtype ("out") and in float64 ("out64"), weights of the outputs "g", gradients of
 sum(out * g) to inputs number "wrt" ("d", "d64"), weights "h" of those and the gradients of their sum ("dd", "dd64").
@@ -36,8 +36,8 @@ from random_calls import random_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
-TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd", "dd64"}  # keys of a sample that hold tensors
-TWICE = {"slopes", "each", "random"}  # sources of which PyTorch's second derivatives in the dtype are kept too
+TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd", "dd64"}  # keys of a sample whose values are tensors
+TWICE = {"slopes", "each", "random"}  # sources for which PyTorch's second derivatives in the dtype are stored too
 COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
 RANDOM_ELEMENTS = 500  # of a committed random call
 COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
@@ -49,7 +49,7 @@ def dtype_name(dtype):
 
 
 class Pool:
-    """One flat tensor a dtype; equal tensors stand there once."""
+    """One flat tensor for each dtype; equal tensors are stored once."""
 
     def __init__(self):
         self.parts, self.sizes, self.places = {}, {}, {}
@@ -79,7 +79,7 @@ def ones(tensors, seed, dtype=None):
 
 
 def in_float64(value, integers=False):
-    """The same argument in float64; numbers and other things as they are."""
+    """The same argument in float64; everything except tensors is unchanged."""
     if not isinstance(value, torch.Tensor):
         if isinstance(value, (list, tuple)):
             return type(value)(in_float64(v, integers) for v in value)
@@ -90,7 +90,7 @@ def in_float64(value, integers=False):
 
 
 class Case:
-    """One call: a PyTorch function with arguments, and the op of Tenon, operands and arguments that say the same."""
+    """One call: a PyTorch function with its arguments, and the equivalent op of Tenon with operands and arguments."""
 
     def __init__(self, name, source, function, args, kwargs, adapter, autograd=False, second=False):
         self.name, self.source, self.function, self.args, self.kwargs = name, source, function, args, kwargs
@@ -122,7 +122,7 @@ class Case:
         return result
 
     def exact(self, truth):
-        """What PyTorch's float64 is off by, or overflows in, put right."""
+        """Corrects results for which PyTorch's float64 is inexact or overflows."""
         found = smooth_truth(self.name, self.kwargs) if self.source == "slopes" else None
         if found is None:
             return
@@ -146,7 +146,7 @@ class Case:
             truth = self.run(args, kwargs, seed, self.second)
             self.exact(truth)
         sample = {"op": plain["op"], "id": f"{self.name}/{self.source}/{number}"}
-        # As they were before the call: some functions write into an operand.
+        # The values before the call: some functions write to an operand.
         sample["in"] = [pool.put(t) if isinstance(t, torch.Tensor) else plain_number(t) for t in before]
         if plain["attributes"]:
             sample["args"] = plain["attributes"]
@@ -166,7 +166,7 @@ class Case:
 
 
 def check_promotion(operands):
-    """PyTorch lets a tensor without axes count as a number in promotion; Tenon, as the array API, as a tensor."""
+    """In type promotion PyTorch treats a tensor without axes as a number. Tenon treats it as a tensor, like the array API."""
     tensors = [t for t in operands if isinstance(t, torch.Tensor)]
     dtypes = {t.dtype for t in tensors}
     if len(dtypes) > 1 and any(t.dim() == 0 for t in tensors):
@@ -176,7 +176,7 @@ def check_promotion(operands):
 
 
 def opinfo_cases(op, dtype, seed):
-    """Cases of PyTorch's own samples; what Tenon cannot say raises Skip when it is recorded."""
+    """Cases of PyTorch's own samples. A case that Tenon cannot express raises Skip when it is recorded."""
     adapter = OPINFO[op.name, op.variant_test_name]
     autograd = dtype.is_floating_point and op.supports_autograd
     torch.manual_seed(zlib.crc32(op.name.encode()) + seed)
@@ -212,7 +212,7 @@ def inputs_size(case):
 
 
 def committed_but(ops, pool):
-    """The committed samples of all other ops, their tensors put into the pool, and what was skipped of them."""
+    """The committed samples of all other ops, with their tensors added to the pool, and the skipped ones."""
     text = json.loads((HERE / "samples.json").read_text())
     flat = load_file(HERE / "samples.safetensors")
 

@@ -1,7 +1,7 @@
-"""Random calls: for each op, arguments, shapes and values drawn anew from a seed.
+"""Random calls: for each op, arguments, shapes and values that follow from a seed.
 
-Where OpInfo and fuzz.py ask the same questions each time, these ask others with each seed: numbers of every size, empty axes,
-windows that reach beyond the input, masks that hide whole rows, places that are named twice, numbers beside tensors."""
+OpInfo and fuzz.py give the same calls each time; here each seed gives others: numbers of every magnitude, empty axes,
+windows larger than the input, fully masked rows, duplicate indices, numbers instead of tensors."""
 import math
 import random
 
@@ -15,7 +15,7 @@ WHOLE = [torch.uint8, torch.int8, torch.int32, torch.int64]
 
 
 def number_of(rng):
-    """Mostly near 1, at times of any size."""
+    """A number, mostly near 1, sometimes of any magnitude."""
     if rng.random() < 0.7:
         return rng.uniform(-3, 3)
     return rng.choice([-1, 1]) * 10.0 ** rng.uniform(-6, 4)
@@ -206,7 +206,7 @@ def convolution(rng):
     groups = rng.choice([1, 1, 2, 3])
     ins, outs = groups * rng.randint(1, 3), groups * rng.randint(1, 3)
     kernel = windows(rng, axes, 1, 3)
-    # A result without places is refused; PyTorch gives one for an empty batch.
+    # Tenon refuses a result without positions; PyTorch returns one for an empty batch.
     x = tensor(rng, [rng.choice([1, 2, 3] if transposed else [0, 1, 2, 3]), ins, *windows(rng, axes, 3, 7)], dtype)
     w = tensor(rng, [ins if transposed else outs, (outs if transposed else ins) // groups, *kernel], dtype)
     bias = tensor(rng, [outs], dtype) if rng.random() < 0.5 else None
@@ -332,7 +332,7 @@ KINDS = [one_number, two_numbers, reduction, rearranged, attention, convolution,
 
 
 def random_samples(seed, count, kinds=()):
-    """`count` calls of each kind, as Case takes them, with the name of each op."""
+    """`count` calls of each kind as arguments of Case, with the name of each op."""
     for kind in KINDS:
         if kinds and kind.__name__ not in kinds:
             continue

@@ -2,7 +2,7 @@
 """Installs a build into a scratch folder and builds and runs programs against it as a user would.
 
 Four ways: CMake with the shared library, CMake with the static one, pkg-config with the shared one, pkg-config --static.
-The scratch folder is moved after installation, so that a path of the build machine left in a file is found out.
+The scratch folder is moved after installation, so that the test finds a path of the build machine in a file.
 """
 import argparse
 import os
@@ -36,7 +36,7 @@ def pkgconfig_consumer(name, prefix, scratch, compiler, flags, uses_shared):
     library = next(path.parent for path in prefix.rglob("tenon.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(library / "pkgconfig"), LD_LIBRARY_PATH=str(library))
     words = run("pkg-config", ["pkg-config", "--cflags", "--libs", *flags, "tenon"], env=environment).split()
-    if not uses_shared:  # pkg-config lists what a static link needs; which libtenon is taken is the linker's business
+    if not uses_shared:  # pkg-config lists what a static link needs; the linker chooses the libtenon
         words = [str(library / "libtenon.a") if word == "-ltenon" else word for word in words]
     program = scratch / name
     run(f"build {name}", [compiler, "-std=c++20", HERE / "main.cpp", "-o", program, *words])
@@ -45,7 +45,7 @@ def pkgconfig_consumer(name, prefix, scratch, compiler, flags, uses_shared):
 
 
 def page_consumer(prefix, scratch, compiler):
-    """The project that docs/build.md shows, typed off."""
+    """The project that docs/build.md shows."""
     page = (HERE.parent.parent / "docs" / "build.md").read_text(encoding="utf-8")
     source = scratch / "page"
     source.mkdir()
@@ -58,7 +58,7 @@ def page_consumer(prefix, scratch, compiler):
 
 
 def starter_consumer(command, prefix, scratch, compiler):
-    """What the installed command's `new` writes builds without a warning, and trains."""
+    """A project written by the installed command's `new` builds without a warning, and trains."""
     source = scratch / "starter"
     run("tenon new", [command, "new", source])
     run("configure the starter", ["cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "device_check.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::test {
 

@@ -24,7 +24,7 @@
 #include "gpu.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 #include "run/known_plans.h"
 #include "run/settings.h"
 

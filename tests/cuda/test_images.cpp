@@ -19,8 +19,8 @@
 #include "device/backend.h"
 #include "gpu.h"
 #include "io/images/image.h"
-#include "train/images.h"
-#include "train/session.h"
+#include "train/sessions/session.h"
+#include "train/settings/images.h"
 
 using namespace tenon;
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles and runs what the pages for users show: README.md and docs/*.md (those in docs/internals are not for typing off).
+"""Compiles and runs the code of the pages for users: README.md and docs/*.md, but not docs/internals.
 
-Of a page, each ```cpp block is a function body, or stands at namespace scope when it begins with class, struct or template, or
-is a program when it has a main; check(condition) ends a program that is wrong. Each ```sh block of docs is run by bash -e, in
-order, in one scratch folder a page, with the built command on PATH. Messages name the page and its line.
+Each ```cpp block of a page is a function body. It is at namespace scope if it begins with class, struct or template, and a
+program if it has a main. check(condition) ends a program with an error. The ```sh blocks of a page are run by bash -e, in order,
+in one scratch folder for each page, with the built command on PATH. Messages name the page and its line.
 """
 import argparse
 import os
@@ -27,14 +27,14 @@ using namespace tenon;
 
 
 def blocks(path):
-    """(language, line of the first line inside, text) of each fenced block."""
+    """(language, number of the first line, text) of each fenced block."""
     text = path.read_text(encoding="utf-8")
     for found in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S):
         yield found[1], text[:found.start(2)].count("\n") + 1, found[2]
 
 
 def programs(path):
-    """The page's programs: one of all its bodies, and those that have a main."""
+    """The page's programs: one with all function bodies, and the blocks that have a main."""
     scope, calls = "", ""
     for language, line, text in blocks(path):
         if language != "cpp":
@@ -59,7 +59,7 @@ def run(what, command, **options):
 
 
 def library_flags(build):
-    """How a program is linked: with the shared library, or, where only the static one was built, with that and what it needs."""
+    """Link options: the shared library, or, if only the static one was built, the static one and its dependencies."""
     flags = ["-ltenon"]
     if not (build / "lib" / "libtenon.so").exists():
         asked = lambda *words: subprocess.run(["pkg-config", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -90,7 +90,7 @@ def try_page(path, options):
 
 
 def broken_links():
-    """Links between pages that lead nowhere: to a file that is not there, or to a heading that a page does not have."""
+    """Broken links between pages: to a missing file or a missing heading."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md")]
     headings = {page: {re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")
                        for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")} for page in map(pathlib.Path.resolve, pages)}

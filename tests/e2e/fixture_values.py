@@ -1,4 +1,4 @@
-"""Weights as a formula of their names, so that fixtures need not hold them."""
+"""Weights as a formula of their names, so that fixtures need not contain them."""
 import numpy as np
 import torch
 
@@ -12,15 +12,15 @@ def values(name, shape):
     with np.errstate(over="ignore"):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
-    u = ((z >> np.uint64(40)).astype(np.float64) - 2**23) / 2**23  # 24 bits: [-1, 1) in either precision
+    u = ((z >> np.uint64(40)).astype(np.float64) - 2**23) / 2**23  # 24 bits: [-1, 1), exact in both precisions
     if name.endswith("running_var"):
         u = 1 + u / 2
     elif len(shape) == 1:
         u = u / 8 + (1 if name.endswith("weight") else 0)
         if name.endswith("bn3.weight"):
-            u = u / 8  # what a bottleneck adds
+            u = u / 8  # the last convolution of a bottleneck
     else:
-        u = u * np.sqrt(6 * shape[0] / count)  # He's, for a fan-in that is all but the first axis
+        u = u * np.sqrt(6 * shape[0] / count)  # He initialization; the fan-in is the product of all axes except the first
         if name.endswith(".conv2d.weight"):
-            u = u / 4  # what a block of Inception-ResNet adds
+            u = u / 4  # the last convolution of an Inception-ResNet block
     return torch.from_numpy(u.reshape(shape).astype(np.float32))

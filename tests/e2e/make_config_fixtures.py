@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/configs.json: 200 variations of config.json and what transformers computes by each.
+"""Writes tests/e2e/fixtures/configs.json: 200 variations of config.json and the results of transformers for each.
 
     pip install torch transformers (2.15 and 5.24 made the committed file)
     tests/e2e/make_config_fixtures.py
 
-Networks are narrow and their weights a formula of their names (fixture_values.py), so the file holds configs and
+Networks are narrow, and their weights are a formula of their names (fixture_values.py), so the file contains only configs and
 a few numbers. Each row has:
 
-network  what Tenon is asked for: gpt2, bert, bert_classifier, bert_spans or resnet18
+network  the network's name in Tenon: gpt2, bert, bert_classifier, bert_spans or resnet18
 config   config.json as transformers writes it, with fields left out, renamed or added
-shapes   of the tensors of the file of weights
+shapes   of the tensors of the weight file
 tokens   a batch of tokens; the images of resnet18 are a formula
 shape    of the logits
 logits   32 of them, evenly spaced
-says     where the config is to be refused: a word of the error
-differs  of a refused config: the largest difference of the logits that the refused fields make; null where transformers, too,
-         refuses the config or no longer computes by the field
+says     if Tenon must refuse the config: a word of the error
+differs  for a refused config: the largest change of the logits by the refused fields; null if transformers also refuses
+         the config or ignores the field
 """
 import copy
 import json
@@ -34,7 +34,7 @@ FOREIGN_ACTIVATIONS = ["relu2", "leaky_relu", "gelu_10", "hardswish", "laplace"]
 KINDS = {"gpt2": (GPT2Config, GPT2LMHeadModel), "bert": (BertConfig, BertForMaskedLM),
          "bert_classifier": (BertConfig, BertForSequenceClassification), "bert_spans": (BertConfig, BertForQuestionAnswering),
          "resnet18": (ResNetConfig, ResNetForImageClassification)}
-# What may stand in a config without changing what is computed.
+# Fields that do not change the results.
 IRRELEVANT = [("use_cache", False), ("torch_dtype", "float16"), ("task_specific_params", {"text-generation": {"do_sample": True}}),
               ("gradient_checkpointing", True), ("output_attentions", False), ("initializer_range", 0.5), ("bos_token_id", 3),
               ("transformers_version", "4.1.0"), ("_name_or_path", "somebody/else")]
@@ -87,7 +87,7 @@ def labels(config, draw, count):
 
 
 def built(network, config):
-    """The network of a config, with the values that the test gives it too."""
+    """The network of a config, with the same weights as in the test."""
     config_class, network_class = KINDS[network]
     own = {key: value for key, value in config.items() if key not in ("quantization_config", "auto_map", "pruned_heads")}
     torch.manual_seed(0)
@@ -119,14 +119,14 @@ def row_of(network, draw, refused):
         config[key] = copy.deepcopy(value)
     if network == "gpt2" and draw.random() < 0.3:
         config["n_ctx"] = config["n_positions"]
-    if network == "gpt2" and draw.random() < 0.2:  # the names that other families have
+    if network == "gpt2" and draw.random() < 0.2:  # names of other families
         for own, alias in (("n_embd", "hidden_size"), ("n_head", "num_attention_heads"), ("n_layer", "num_hidden_layers")):
             config[alias] = config.pop(own)
     row = {"network": network, "config": config}
     context = config.get("n_positions") or config.get("max_position_embeddings")
     tokens = [[draw.randint(1, config["vocab_size"] - 1) for _ in range(context)] for _ in range(2)] if context else None
     if network.startswith("bert"):
-        tokens[1][-3:] = [0, 0, 0]  # filled up
+        tokens[1][-3:] = [0, 0, 0]  # padded
     if refused is not None:
         key, value = refused
         plain = logits_of(network, built(network, config), tokens)
@@ -135,7 +135,7 @@ def row_of(network, draw, refused):
         try:
             changed = logits_of(network, built(network, config), tokens)
             row["differs"] = float((changed - plain).abs().max()) if changed.shape == plain.shape else None
-        except Exception:  # transformers refuses it too
+        except Exception:  # transformers also refuses it
             row["differs"] = None
         return row
     net = built(network, config)
@@ -158,7 +158,7 @@ def main():
     while len(rows) < 200:
         network, field = refusals[len(rows) % len(refusals)]
         rows.append(row_of(network, draw, field))
-    for row in rows:  # a network's shapes follow from its config but for names: one line a row keeps the file small
+    for row in rows:  # one line for each row keeps the file small
         if "shapes" in row:
             row["shapes"] = " ".join(f"{key}:{','.join(map(str, size))}" for key, size in row["shapes"].items())
     path = pathlib.Path(__file__).resolve().parent / "fixtures" / "configs.json"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/families.safetensors and weights/names.txt: what other libraries call the tensors of their networks.
+"""Writes tests/e2e/fixtures/families.safetensors and weights/names.txt: the names that other libraries give to the tensors of their networks.
 
     pip install torch torchvision timm transformers safetensors (2.11, 0.26, 1.0.31 and 5.23 made the committed files)
     tests/e2e/make_family_fixtures.py
 
-families.safetensors: narrow networks whose weights are a formula of their name there (fixture_values.py).
-NETWORK is what Tenon's models::create() takes, CASE says where the names are from.
+families.safetensors: narrow networks whose weights are a formula of their names in the file (fixture_values.py).
+NETWORK is a name for Tenon's models::create(), CASE the origin of the tensor names.
 
-CASE@NETWORK/shape/KEY  shapes of what the file of weights holds, by its names
+CASE@NETWORK/shape/KEY  shapes of the tensors in the weight file, by their names
 CASE@NETWORK/input      shape of a batch of images (a formula too), or tokens
 CASE@NETWORK/logits     in evaluation mode, computed in float64
 
@@ -39,7 +39,7 @@ def small_gpt2():
 
 
 def with_masks(state, layers=2, context=16):
-    """The files of 2019 hold each layer's causal mask, and no 'transformer.' in front."""
+    """Files of 2019 contain each layer's causal mask, and lack the prefix 'transformer.'."""
     out = {key.removeprefix("transformer."): value for key, value in state.items() if key != "lm_head.weight"}
     for layer in range(layers):
         out[f"h.{layer}.attn.bias"] = torch.ones(1, 1, context, context).tril()
@@ -51,7 +51,7 @@ MATRICES = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.
 
 
 def linear(state):
-    """Trainers with nn.Linear in place of Conv1D, in a compiled module in a checkpoint; the head is tied."""
+    """Trainers with nn.Linear instead of Conv1D: a compiled module in a checkpoint, with a tied head."""
     return {"model._orig_mod." + key: value.T if key.endswith(MATRICES) else value for key, value in state.items()}
 
 
@@ -71,7 +71,7 @@ OF_LLAMA_CPP = (("transformer.wte.", "token_embd."), ("transformer.wpe.", "posit
 
 
 def llama_cpp(state):
-    """What convert_hf_to_gguf.py calls them, and how it turns them."""
+    """The names of convert_hf_to_gguf.py, and its transposes."""
     out = {}
     for key, value in state.items():
         name = key
@@ -82,11 +82,11 @@ def llama_cpp(state):
 
 
 def old_torchvision(state):
-    """Files of before 0.4.1 count no batches; DataParallel puts 'module.' in front."""
+    """Files before 0.4.1 have no num_batches_tracked; DataParallel adds the prefix 'module.'."""
     return {"state_dict.module." + key: value for key, value in state.items() if not key.endswith("num_batches_tracked")}
 
 
-# CASE: network of Tenon, network, what a file has of a state dict, and back
+# CASE: network of Tenon, network, conversion of a state dict to the file, and back
 NARROW = {
     "hf": [("resnet18:width=4", lambda: hf_resnet([2, 2, 2, 2], False, 4, 10), dict),
            ("resnet50:width=4", lambda: hf_resnet([3, 4, 6, 3], True, 4, 10), dict)],
@@ -117,13 +117,13 @@ def published():
 
 
 def fill(net, change):
-    """Gives the network the values that the test makes of a file's names; returns the file's shapes."""
+    """Sets the weights to the values that the test computes from the file's names; returns the file's shapes."""
     with torch.no_grad():
         state = net.state_dict()
         file = change(state)
         for key, value in file.items():
             if key.endswith(("lm_head.weight", "predictions.decoder.weight", "predictions.decoder.bias")) or key == "output.weight":
-                continue  # tied: the test gives it what it is tied to
+                continue  # tied: the test sets it to the tensor that it is tied to
             if value.is_floating_point() and not key.endswith((".attn.bias", ".masked_bias")):
                 value.copy_(values(key, tuple(value.shape)))
     return {key: torch.tensor(value.shape, dtype=torch.int64) for key, value in file.items()}

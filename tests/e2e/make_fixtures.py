@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/*.safetensors: what PyTorch computes, for the tests to compare with.
+"""Writes tests/e2e/fixtures/*.safetensors: results of PyTorch for the tests to compare with.
 
     pip install torch numpy safetensors      (PyTorch 2.11 for CPU made the committed files)
     tests/e2e/make_fixtures.py [FOLDER]
 
-Inputs are float32. PyTorch computes with them in float64, and the results are stored rounded to float32: they are the
-truth, not another rounding. Only special values and bfloat16 autocast are taken as PyTorch's float32 gives them.
+Inputs are float32. PyTorch computes with them in float64, and the results are stored rounded to float32: so they
+are more exact than a float32 computation. Only special values and bfloat16 autocast are results of PyTorch's float32.
 
-ops.safetensors      CASE/in0.. CASE/out, and for floating results CASE/g (what the output is weighted with), CASE/d0.. (gradients
+ops.safetensors      CASE/in0.. CASE/out, and for floating results CASE/g (weights of the output), CASE/d0.. (gradients
                      of sum(out * g)); with second derivatives CASE/h0.. (weights of d0..) and CASE/dd0.. (gradients of their sum)
 special.safetensors  CASE/in0 CASE/out: functions of zeros, infinities, NaN and large numbers
 optim.safetensors    optimizers: given gradients, parameters and states after each step; schedules: factors by step
-batch_norm.safetensors  NAME/x, NAME/target: fifty batches; NAME/losses; NAME/scale, NAME/layer/KEY: what fifty steps have left;
+batch_norm.safetensors  NAME/x, NAME/target: fifty batches; NAME/losses; NAME/scale, NAME/layer/KEY: the state after fifty steps;
                      NAME/evaluated: the first batch in evaluation mode
 models.safetensors   networks: weights under PyTorch's names, input, targets, activations, gradients (every seventh element
                      of the large ones), ten losses by optimizer
@@ -39,7 +39,7 @@ def normal(*shape, scale=1.0):
 
 
 def ties(*shape):
-    """Whole numbers, so that maxima and comparisons meet equal elements."""
+    """Integers, so that maxima and comparisons have ties."""
     return lambda rng: rng.integers(-3, 4, shape).astype(np.float32)
 
 
@@ -238,7 +238,7 @@ def run_case(name, function, inputs):
     with torch.enable_grad():
         try:
             out = function(*args)
-        except RuntimeError:  # a function of NumPy's takes no tensor that wants a gradient
+        except RuntimeError:  # NumPy's functions do not accept tensors that require gradients
             out = function(*(t.detach() for t in args))
     result = {f"in{k}": t for k, t in enumerate(given)} | {"out": rounded(out)}
     wanted = [(k, t) for k, t in enumerate(args) if t.is_floating_point()]
@@ -398,7 +398,7 @@ def thinned(t):
 
 def model_fixtures(name, build, batch, stored):
     torch.manual_seed(5)
-    # What is stored is what everybody starts from, rounded to its dtype first.
+    # The stored values are rounded to their dtype first; all computations start from these.
     state = {key: v.detach().to(stored) for key, v in build().state_dict().items()}
     x, y = torch.rand(batch, 1, 28, 28), torch.randint(10, (batch,))
     flat = (lambda t: t.flatten(1)) if name == "mlp" else (lambda t: t)
@@ -448,7 +448,7 @@ BATCH_NORMS = {  # name: (layer, shape of a batch)
 
 
 def batch_norm_fixtures(steps=50):
-    """A linear map, batch norm and a target, learnt by SGD: losses, and all that the layer holds at the end."""
+    """A linear map, batch norm and a target, trained by SGD: losses, and the layer's state at the end."""
     rng, out = np.random.default_rng(23), {}
     for name, (build, shape) in BATCH_NORMS.items():
         x, target = (torch.from_numpy(rng.standard_normal((steps, *shape)).astype(np.float32)) for _ in range(2))

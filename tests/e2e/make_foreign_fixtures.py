@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes fixtures/weights/foreign/: checkpoints as training scripts leave them, with more in them than tensors.
+"""Writes fixtures/weights/foreign/: checkpoints of training scripts, which contain more than tensors.
 
     pip install torch numpy safetensors (2.15, 2.4 and 0.8 made the committed files)
     tests/e2e/make_foreign_fixtures.py
 
-objects.pt, objects4.pt, objects_legacy.pt   a state dict beside objects of every kind, in three formats
-types.pt, types.safetensors                  every element type that Tenon has no name for; expected.safetensors has the values of
-                                             those that another type holds
+objects.pt, objects4.pt, objects_legacy.pt   a state dict and objects of every kind, in three formats
+types.pt, types.safetensors                  every element type that Tenon lacks; expected.safetensors has the values of
+                                             those that another type represents
 whole.pt                                     a module, pickled as a whole
-norms.pt                                     weights that weight norm keeps in two tensors, by both of PyTorch's functions
+norms.pt                                     weights that weight norm stores as two tensors, by both of PyTorch's functions
 wrapped.pt                                   names of compiled, distributed and checkpointed parts; expected.safetensors: without
 """
 import argparse
@@ -51,7 +51,7 @@ class Dictionary(dict):
 
 
 class Runs:
-    """What must never be run: reading it would make a file."""
+    """Code that must never run: it would create a file."""
 
     def __reduce__(self):
         return open, ("/tmp/tenon_was_run", "w")
@@ -74,7 +74,7 @@ def objects():
 
 
 def codes(dtype):
-    """All 256 codes of an eight-bit type; of others their ends."""
+    """All 256 codes of an 8-bit type; the limits of other types."""
     size = dtype.itemsize
     if size == 1:
         return torch.arange(256, dtype=torch.int32).to(torch.uint8).view(dtype)
@@ -136,7 +136,7 @@ def main():
                "_fsdp_wrapped_module.encoder.module.0._fsdp_wrapped_module.bias": plain["encoder.0.bias"],
                "_fsdp_wrapped_module.head._orig_mod.weight": plain["head.weight"]}
     torch.save(wrapped, FOLDER / "wrapped.pt")
-    # float() knows of no eight-bit powers of two beyond float32's normal numbers on every machine: these are computed.
+    # On some machines float() does not support 8-bit powers of two beyond float32's normal numbers: these are computed.
     powers = torch.tensor([2.0 ** (code - 127) if code < 255 else float("nan") for code in range(256)], dtype=torch.float64).float()
     expected = {f"types/{k}": v.to(EXACT[k]) for k, v in kept.items() if k in EXACT and k != "float8_e8m0fnu"}
     expected |= {"types/float8_e8m0fnu": powers, "types/float32": kept["float32"], "types/permuted": kept["permuted"].float()}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes fixtures/weights/formats/: small files of NumPy, llama.cpp, and Hugging Face's in parts: python3 make_format_fixtures.py
+"""Writes fixtures/weights/formats/: small files of NumPy and llama.cpp, and sharded files of Hugging Face: python3 make_format_fixtures.py
 
     pip install torch safetensors numpy gguf        (gguf 0.19 made the committed files)
 
-expected.safetensors holds what they must be read as: npz/NAME, gguf/NAME, parts/NAME. Also checks that NumPy takes ours.npz, which
+expected.safetensors has the values that must be read: npz/NAME, gguf/NAME, parts/NAME. Also checks that NumPy reads ours.npz, which
 tests/io/test_formats.cpp compares with what Tenon writes.
 """
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/{recurrent,transformer,layers}.safetensors: what PyTorch's layers of these kinds compute.
+"""Writes tests/e2e/fixtures/{recurrent,transformer,layers}.safetensors: results of PyTorch's layers of these kinds.
 
     pip install torch numpy safetensors      (PyTorch 2.11 for CPU made the committed files)
     tests/e2e/make_layer_fixtures.py [FOLDER]      (PyTorch 2.15 made layers.safetensors)
@@ -7,7 +7,7 @@
 Weights and inputs are float32; PyTorch computes with them in float64, and the results are stored rounded to float32.
 
 CASE/weights/NAME  CASE/in/NAME  CASE/out/NAME: a layer's parameters, inputs and results
-CASE/g/NAME        what the results are weighted with; CASE/d/NAME: gradients of sum(out * g) by parameters and inputs
+CASE/g/NAME        weights of the results; CASE/d/NAME: gradients of sum(out * g) by parameters and inputs
 """
 import pathlib
 import sys
@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class Case:
-    """One layer with drawn weights and inputs; writes all that a test compares."""
+    """One layer with random weights and inputs; writes everything that a test compares."""
 
     def __init__(self, out, name, layer):
         self.out, self.name, self.layer = out, name, layer.double().eval()
@@ -126,7 +126,7 @@ class Attention(nn.Module):
 
 
 class Grouped(nn.Module):
-    """Two heads of keys and values for four of queries."""
+    """Two heads of keys and values for four heads of queries."""
 
     def __init__(self):
         super().__init__()
@@ -222,7 +222,7 @@ def transformer():
 
 
 class Weighed(Attention):
-    """Attention whose weights are asked for."""
+    """Attention that also returns its weights."""
 
     def forward(self, q, k, v, each, **masks):
         return self.inner(q, k, v, need_weights=True, average_attn_weights=not each, **masks)
@@ -244,7 +244,7 @@ def weighed(out, name, each=False, mask=None, padding=None, batched=True, **opti
 
 
 def tables(out):
-    """Rows of a table whose gradients are scaled, padded or shared, and bags of them."""
+    """Embedding rows whose gradients are scaled, padded or shared, and embedding bags."""
     index = torch.tensor([[0, 3, 3], [5, 2, 3]])
     for label, options in [("embedding_padding", dict(padding_idx=3)), ("embedding_most", dict(max_norm=1.0)),
                            ("embedding_most_of_sums", dict(max_norm=1.5, norm_type=1.0)), ("embedding_shares", dict(scale_grad_by_freq=True))]:

@@ -4,7 +4,7 @@
     pip install numpy scikit-learn torch torchmetrics safetensors
 
 Classification: "shapes" [cases, 2] are samples and classes of each case, "scores" and "targets" all of them one after another,
-"weights" the class weights, "expected" [cases, len(METRICS)]. Targets of -100 are left out. NaN in "expected" is a metric that is
+"weights" the class weights, "expected" [cases, len(METRICS)]. Targets of -100 are ignored. NaN in "expected" is a metric that is
 not compared: one that is not defined, or the two libraries break ties in another order. Where scikit-learn and torchmetrics both
 have a metric they must agree here. Regression: "columns" [cases, 2], "predicted", "truth", "errors" [cases, 3]: MAE, MSE, R2.
 """
@@ -74,7 +74,7 @@ def classification(draw, case):
     else:
         mine["roc_auc"] = over_classes(sk.roc_auc_score, p, y, True)
         mine["average_precision"] = over_classes(sk.average_precision_score, p, y, False)
-        if len(set(y)) == c:  # a class without samples counts as 0 there; here it is left out, as in the other means
+        if len(set(y)) == c:  # there a class without samples counts as 0; here it is ignored, as in the other means
             same(mine["average_precision"], tm.multiclass_average_precision(st, yt, c, average="macro").item(), "AP")
     mine["cross_entropy"] = torch.nn.functional.cross_entropy(
         torch.tensor(scores).double(), torch.tensor(targets), weight=torch.tensor(weights).double(), ignore_index=-100).item()

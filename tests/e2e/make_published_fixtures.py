@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/published.safetensors: what torchvision's, timm's and Hugging Face's networks compute with random weights.
+"""Writes tests/e2e/fixtures/published.safetensors: results of torchvision's, timm's and Hugging Face's networks with random weights.
 
     pip install torch torchvision timm transformers safetensors (2.11, 0.26, 1.0.31 and 5.23 made the committed file)
     tests/e2e/make_published_fixtures.py [FOLDER]               narrow networks, whose weights are a formula (values())
@@ -8,16 +8,16 @@
 
 PyTorch computes in float64, results are rounded to float32. NETWORK is a name that Tenon's models::create() takes.
 
-NETWORK/shape/KEY       shapes of what state_dict() holds; with --full, NETWORK.weights.safetensors holds it
+NETWORK/shape/KEY       shapes of state_dict(); with --full, NETWORK.weights.safetensors has the values
 NETWORK/input           shape of a batch of images (a formula too), or tokens (BERT's with their types); NETWORK/y: classes
 NETWORK/logits          in evaluation mode
-NETWORK/grad/KEY        of each gradient while training its norm, then some 16 of its elements, evenly spaced
+NETWORK/grad/KEY        for each gradient of training: its norm, then about 16 of its elements, evenly spaced
 NETWORK/losses          of ten steps: SGD (lr 3e-4, momentum 0.9, weight decay 1e-4), for GPT-2 and BERT AdamW (lr 1e-3, weight decay 0.1)
 NETWORK/trained         logits in evaluation mode after them
 NETWORK/rounding/KIND   how far PyTorch's own float32 (of RUNS runs the furthest) is from these logits, losses, trained, and at most from a gradient
 
-Dropout is off: its random numbers are another system's. Rates and weights are small enough for rounding to stay rounding: a
-network with batch norm and a small batch makes much of little.
+Dropout is off, because its random numbers differ between libraries. Learning rates and weights are small, so that rounding errors
+do not grow: a network with batch norm and a small batch amplifies small differences.
 """
 import pathlib
 import sys
@@ -35,11 +35,11 @@ from transformers import (BertConfig, BertForMaskedLM, BertForQuestionAnswering,
 from fixture_values import values
 
 KEPT = 16  # elements of a gradient
-RUNS = 4  # of PyTorch's float32, of which the one furthest from float64 counts: a rectifier that turns is a matter of luck
+RUNS = 4  # runs of PyTorch's float32; the one furthest from float64 counts, because a ReLU near 0 can flip either way
 
 
 def narrow(module, divisor, classes):
-    """Divides all widths but those of input and output."""
+    """Divides all widths except those of input and output."""
     less = lambda n: n if n in (3, classes) else n // divisor
     for name, child in module.named_children():
         narrow(child, divisor, classes)
@@ -67,7 +67,7 @@ def gpt2(batch, length, vocabulary=50257, **sizes):
 
 
 def bert(kind, batch, length, classes, **sizes):
-    """Its inputs are tokens, of which 0 fills up, and their types: [batch, 2, length]."""
+    """Inputs are tokens, padded with 0, and their types: [batch, 2, length]."""
     return kind(BertConfig(num_labels=2 if kind is BertForQuestionAnswering else classes, attention_probs_dropout_prob=0,
                            attn_implementation="eager", **sizes)), (batch, 2, length), classes
 
@@ -105,13 +105,13 @@ def nudged(value):
 
 
 def state_of(net):
-    """What a file of the network holds: tied tensors once, as save_pretrained() has it."""
+    """The network's file: tied tensors once, as save_pretrained() writes them."""
     tied = ("lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
     return {key: value for key, value in net.state_dict().items() if key not in tied}
 
 
 def texts(net, shape, classes):
-    """Pairs of texts of different lengths, filled up, and what the task asks of them."""
+    """Pairs of texts of different lengths, padded, and the targets of the task."""
     batch, _, length = shape
     lengths = length - torch.arange(batch)
     places = torch.arange(length)[None]
@@ -125,7 +125,7 @@ def texts(net, shape, classes):
 
 
 def answers(net, x, y):
-    """Logits as Tenon gives them, and the loss that transformers computes itself."""
+    """Logits in Tenon's layout, and the loss that transformers computes."""
     given = {"input_ids": x[:, 0], "token_type_ids": x[:, 1], "attention_mask": (x[:, 0] > 0).long()}
     if isinstance(net, BertForQuestionAnswering):
         out = net(**given, start_positions=y[:, 0], end_positions=y[:, 1])
@@ -180,7 +180,7 @@ def run(net, x, y):
 
 
 def rounding(truth, rounded):
-    """Differences as the test has them: shares of the truth, but of the whole for gradients that are zero."""
+    """Relative differences as in the test; relative to all gradients for a gradient that is zero."""
     norm = lambda t: torch.linalg.vector_norm(t.double()).item()
     total = sum(truth[key][0].item() ** 2 for key in truth if key.startswith("grad/")) ** 0.5
     scale = lambda key: total if key.startswith("grad/") and truth[key][0] < 1e-9 * total else norm(truth[key])
@@ -199,7 +199,7 @@ def fixture(name, build, folder, full):
         last = "bn3.weight" if any(key.endswith("bn3.weight") for key in state) else ".bn2.weight"
         for key, value in state.items():
             if key.endswith(last):
-                value.fill_(1 / 8)  # what a residual block adds, as values() has it
+                value.fill_(1 / 8)  # the last layer of a residual block, as in values()
         save_file(state, folder / f"{name}.weights.safetensors", metadata={"format": "pt"})
     else:
         for key, value in state.items():
@@ -209,7 +209,7 @@ def fixture(name, build, folder, full):
     out |= {"input": torch.tensor(x.shape, dtype=torch.int64) if x.is_floating_point() else x, "y": y}
     state = {key: value.clone() for key, value in state.items()}
     rounded = []
-    for k in range(1 if full else RUNS):  # the first as it is, others from weights that are a rounding away
+    for k in range(1 if full else RUNS):  # the first unchanged, the others from weights changed by a rounding
         net.load_state_dict({key: nudged(value) if k > 0 else value for key, value in state.items()}, strict=False)
         rounded.append(run(net, x, y))
     net.load_state_dict(state, strict=False)

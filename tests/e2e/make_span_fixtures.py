@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes fixtures/spans.json: what Hugging Face's tokenizers make of two texts, and of answers in texts: python3 make_span_fixtures.py
+"""Writes fixtures/spans.json: results of Hugging Face's tokenizers for pairs of texts and for answers in texts: python3 make_span_fixtures.py
 
     pip install tokenizers            (0.23 made the committed file)
 
-tokenizers/bert.json reads lines of tokenizers/corpus.txt. "pairs": [first, second, length, numbers, types], cut by "longest_first".
-"spans": SQuAD's form, with "length" and "stride"; "rows": [question, numbers, types, first place, last place] of each part, as
-transformers' run_qa.py makes them ("only_second", places by offsets; 0 and 0 where the part does not hold the answer).
+tokenizers/bert.json tokenizes lines of tokenizers/corpus.txt. "pairs": [first, second, length, numbers, types], cut by "longest_first".
+"spans": SQuAD's form, with "length" and "stride"; "rows": [question, numbers, types, first token, last token] of each window, as
+transformers' run_qa.py computes them ("only_second", positions by offsets; 0 and 0 if the window does not contain the answer).
 """
 import json
 import pathlib

@@ -4,11 +4,11 @@
     pip install scikit-learn numpy      (scikit-learn 1.9, numpy 2.4 made the committed file)
     tests/e2e/make_split_fixtures.py [FOLDER]
 
-Each case has sizes of classes or groups and what scikit-learn's parts hold of them; which samples those are is its own business.
-"shares": train_test_split(stratify=classes): [sizes of classes, samples for testing, of each class for testing].
+Each case has the sizes of classes or groups and their counts in scikit-learn's parts. Which samples these are does not matter.
+"shares": train_test_split(stratify=classes): [sizes of classes, test samples, test samples of each class].
 "folds": StratifiedKFold: [sizes of classes, folds, of each class in each fold].
 "groups": GroupKFold: [sizes of groups, folds, samples of each fold].
-"times": TimeSeriesSplit: [samples, folds, first tested sample and the one behind the last of each fold].
+"times": TimeSeriesSplit: [samples, folds, first test sample and one past the last, for each fold].
 """
 import json
 import pathlib
@@ -21,7 +21,7 @@ CASES = 100
 
 
 def labels(rng, sizes):
-    """The numbers of classes or groups, each as often as its size says, in a random order."""
+    """Class or group numbers, each as often as its size, in random order."""
     out = np.repeat(np.arange(len(sizes)), sizes)
     rng.shuffle(out)
     return out

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes tests/e2e/fixtures/tables.json: random tables as pandas writes them in many dialects, and what it reads of them.
+"""Writes tests/e2e/fixtures/tables.json: random tables that pandas writes in many dialects, and the values that it reads.
 
     pip install pandas numpy (3.1 and 2.4 made the committed file)
     tests/e2e/make_table_fixtures.py
 
-A case has "spec", the options of a data source that the dialect needs; "bytes", the file, one character from U+0000 to U+00FF for
-each of its bytes; "inputs", rows of float32; "targets"; "classes"; and "columns", the names of those that are inputs.
+A case has "spec", the data source options for the dialect; "bytes", the file, with one character from U+0000 to U+00FF for
+each byte; "inputs", rows of float32; "targets"; "classes"; and "columns", the names of those that are inputs.
 
-Columns of numbers are inputs, with their mean where a number is missing; of words there is an input for each, in the order of their
-UTF-8 bytes; of dates year, month, weekday, hour and days since 2000-01-01.
+A column of numbers is one input; missing numbers are filled with the mean. A column of words has one input for each word, in the
+order of their UTF-8 bytes. A column of dates has year, month, weekday, hour and days since 2000-01-01.
 """
 import csv
 import io
@@ -44,7 +44,7 @@ def sorted_classes(labels):
 
 
 def expected(table, names):
-    """The inputs of a table as pandas has read it."""
+    """The inputs of a table that pandas read."""
     columns = []
     for name in names:
         values = table[name]
@@ -87,7 +87,7 @@ def case(rng, name, *, separator=",", decimal=".", encoding="utf-8", header="nam
         read["when"] = pd.to_datetime(read["when"], utc=True).dt.tz_localize(None)
     last = read.columns[-1]
     read = read.rename(columns={last: "label"}).dropna(subset=["label"])
-    if pd.api.types.is_float_dtype(read["label"]):  # whole numbers beside missing ones
+    if pd.api.types.is_float_dtype(read["label"]):  # integers and missing numbers
         read["label"] = read["label"].astype(int)
     if header == "none":
         read.columns = [str(k) for k in range(len(read.columns) - 1)] + ["label"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes fixtures/tokenizers/: small tokenizers and what Hugging Face's make of a hard text: python3 make_tokenizer_fixtures.py
+"""Writes fixtures/tokenizers/: small tokenizers and the results of Hugging Face's library for a hard text: python3 make_tokenizer_fixtures.py
 
     pip install tokenizers            (0.23 made the committed files)
 
-corpus.txt     lines in many scripts, with emoji, control characters, odd spaces, long words; what the tokenizers are trained on
-NAME.json      tokenizer.json; bert/ and gpt2/ hold the older files of the first two
+corpus.txt     lines in many scripts, with emoji, control characters, odd spaces, long words; the tokenizers are trained on it
+NAME.json      tokenizer.json; bert/ and gpt2/ have the older file formats of the first two
 expected.json  NAME: lines of corpus.txt and more as [numbers, decoded text]; trained: what train() learns
 """
 import json
@@ -51,12 +51,12 @@ ODD = [
 
 
 def everything():
-    """Of each block of 128 code points some, the assigned ones before Unicode 8 alike in every table."""
+    """Some code points of each block of 128. They were assigned before Unicode 8, so every table has them."""
     out = []
     for first in range(0, 0x30000, 128):
         signs = [chr(c) for c in range(first, first + 128) if not 0xd800 <= c < 0xe000]
         signs = [c for c in signs if unicodedata.ucd_3_2_0.category(c) not in ("Cn", "Cs", "Co")]
-        signs = [c for c in signs if c not in "\u1885\u1886"]  # letters until Unicode 8, as the tokenizers' tables have them, then marks
+        signs = [c for c in signs if c not in "\u1885\u1886"]  # letters of Unicode 8, as in the tokenizers' tables, then marks
         if signs and not (0x3400 <= first < 0xa000 or 0xac00 <= first < 0xd7a0 or 0x20000 <= first < 0x2f800) or first % 4096 == 0 and signs:
             out.append(" ".join(signs[:8]) + "".join(signs[8:30]))
     return out

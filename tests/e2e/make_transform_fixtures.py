@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes transforms.safetensors and mixing.safetensors of tests/e2e/fixtures: what torchvision makes of images, parameters given.
+"""Writes transforms.safetensors and mixing.safetensors of tests/e2e/fixtures: results of torchvision's transforms with given parameters.
 
     pip install torch torchvision numpy safetensors pillow      (torchvision 0.26, Pillow 13.0 made the committed file)
     tests/e2e/make_transform_fixtures.py [FOLDER]
 
-NAME: uint8 [height, width, channels], or with crops before, as tests/data/test_transforms.cpp names it; "in" is the image that all begin with. The
+NAME: uint8 [height, width, channels], or with crops before, as tests/data/test_transforms.cpp names it; "in" is the input image of all. The
 images are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
 
-mixing.safetensors: a batch of floats [4, 3, 9, 11] with labels, as v2.MixUp and v2.CutMix leave it for the shares and middles of boxes
-that tests/train/test_mixing.cpp names, and scores with the cross entropy and its gradient for the mixtures of labels.
+mixing.safetensors: a batch of floats [4, 3, 9, 11] with labels, after v2.MixUp and v2.CutMix with the shares and box centres of
+tests/train/test_mixing.cpp, and scores with the cross entropy and its gradient for the mixtures of labels.
 """
 import pathlib
 import sys
@@ -92,7 +92,7 @@ def main():
     out["auto_contrast"] = F.autocontrast(F.adjust_contrast(image, 0.6))
     out["equalize"] = F.equalize(image)
     out["shear_x"] = F.affine(image, 0.0, [0, 0], 1.0, [np.degrees(np.arctan(0.21)), 0.0], InterpolationMode.NEAREST, center=[0, 0])
-    # Each [crops, height, width, channels]; the sides left over are odd.
+    # Each is [crops, height, width, channels]; the margins are odd.
     out["five_crop"] = np.stack([np.array(crop) for crop in F.five_crop(image, [15, 20])])
     out["ten_crop"] = np.stack([np.array(crop) for crop in F.ten_crop(image, [21, 28])])
     out["ten_crop_vertical"] = np.stack([np.array(crop) for crop in F.ten_crop(image, [21, 28], vertical_flip=True)])

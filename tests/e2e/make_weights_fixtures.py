@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes fixtures/weights/, small files of weights as others write them: python3 make_weights_fixtures.py
+"""Writes fixtures/weights/, small weight files of other libraries: python3 make_weights_fixtures.py
 
-Needs torch and safetensors. expected.safetensors holds what the files must be read as. Also checks that torch.load(weights_only=True)
-takes ours.pt, which tests/io/test_pt.cpp compares with what Tenon writes. legacy.pt is another file
-each time: its storages are named by their addresses.
+Needs torch and safetensors. expected.safetensors has the values that must be read. Also checks that torch.load(weights_only=True)
+reads ours.pt, which tests/io/test_pt.cpp compares with what Tenon writes. legacy.pt differs
+each time, because its storages are named by their addresses.
 """
 import argparse
 import io
@@ -60,7 +60,7 @@ def flat(part, prefix=""):
 
 
 def rezipped(path, change, method=zipfile.ZIP_STORED):
-    """The archive with its entries changed: change(name, bytes) gives new bytes."""
+    """The archive with changed entries: change(name, bytes) returns the new bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w", method) as new:
         for entry in old.infolist():
@@ -84,7 +84,7 @@ def big_endian(path, tensors):
 
 
 def stretches():
-    """A storage in two parts, as PyTorch wrote views before 0.4: parts are named in the storages' ids."""
+    """A storage in two parts, as PyTorch before 0.4 wrote views: the storages' ids name the parts."""
     class Part:
         def __init__(self, *id_):
             self.id = id_

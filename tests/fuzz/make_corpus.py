@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the fuzzers, small files of every kind that the readers take: python3 make_corpus.py [FOLDER]
+"""Writes the seed corpora of the fuzzers, small files of every format that the readers support: python3 make_corpus.py [FOLDER]
 
-Nothing but Python is needed; the files are the same each time. They are committed beside this script in corpus/.
+Needs only Python. The files are the same each time and are committed in corpus/.
 """
 import argparse
 import collections
@@ -56,7 +56,7 @@ def jpeg():
 
 
 def tar(*files, kind=tarfile.USTAR_FORMAT):
-    """Up to the two blocks of zeros at its end; a name with a slash at its end is a folder."""
+    """An archive without the two final blocks of zeros; a name that ends in a slash is a folder."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
         for name, content in files:
@@ -76,7 +76,7 @@ def tune_row(*fields):
 
 
 def pt_pickle(*sizes):
-    """{"w": a view of four floats of the storage "0"}, both numbers of sizes and strides as given."""
+    """{"w": a view of four floats of storage "0"} with the given sizes and strides."""
     def text(words):
         return b"X" + struct.pack("<I", len(words)) + words
     numbers = b"(" + b"".join(b"J" + struct.pack("<i", n) for n in sizes) + b"t"
@@ -85,7 +85,7 @@ def pt_pickle(*sizes):
 
 
 def objects_pickle(protocol):
-    """What training scripts keep beside tensors."""
+    """Objects that training scripts store with tensors."""
     odd = collections.defaultdict(list)
     odd["a"].append(1)
     return pickle.dumps({"args": argparse.Namespace(lr=0.1), "set": {1}, "frozen": frozenset({2}), "odd": odd, "bytes": b"ab", "large": 2**80,
@@ -102,7 +102,7 @@ MODEL = {"model": "a.toml", "network": "input = [4]\nclasses = 2\nlayers = [ { l
 
 
 def pt_legacy():
-    """The state dict of pt_pickle() behind the older form's three pickles, and its storage."""
+    """The three pickles of the older form, the state dict of pt_pickle(), and its storage."""
     return (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}X\x0d\0\0\0little_endian\x88s."
             + pt_pickle(1) + b"\x80\x02]X\x01\0\0\x000a." + struct.pack("<q4f", 4, *range(4)))
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fuzz/fuzz.h"
-#include "train/records.h"
+#include "train/runs/records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

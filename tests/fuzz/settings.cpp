@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz/fuzz.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fuzz/fuzz.h"
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {

@@ -5,7 +5,7 @@
 #include "io/archives/zip.h"
 #include "io/tensors/weight_table.h"
 #include "models/weights/published_config.h"
-#include "train/model_file.h"
+#include "train/runs/model_file.h"
 
 namespace {
 

@@ -20,9 +20,9 @@ PATTERNS = [
     ("a constant of time", r"\bconstexpr\s+[\w:]+\s+k\w*(?:Microsecond|Nanosecond|Second|Launch(?!es)|Latency|Cycle|Bandwidth|"
                            r"FlopsA|BytesA)\w*\s*="),
 ]
-# file: a part of the line, and the reason why it is no device time
+# file: a part of the line, and the reason why it is not a device time
 EXEMPT = {
-    "src/plan/tune.cpp": ("us <= 1e9", "what a file may hold"),
+    "src/plan/program/tune.cpp": ("us <= 1e9", "what a file may hold"),
     "src/run/compile.cpp": ("2e-9 * multiply_adds", "GFLOP for a report"),
     "src/run/tune.cpp": ("constexpr double k", "how long a person waits for the tuner, and for a library to start"),
     "src/run/tune_gpu.cpp": ("1e-12", "a tolerance"),

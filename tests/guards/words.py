@@ -32,9 +32,9 @@ RIGHT = (
     ("*", r"::narrow\b|`narrow`|\"narrow\"|'narrow'"),  # the same
     ("bench/tables.py", r'"cards"'),                   # a field of raw files that earlier versions wrote
     ("src/data/tables/table_header.cpp", r'"picture"'),  # a column's name in tables of users
-    ("src/train/settings_toml.cpp", r'"(picture|card)"'),  # names in files of earlier builds
-    ("src/train/model_file.cpp", r'"picture"'),        # the same
-    ("src/plan/tune.cpp", r'"picture"'),               # an engine's name in tune files of earlier builds
+    ("src/train/settings/settings_toml.cpp", r'"(picture|card)"'),  # names in files of earlier builds
+    ("src/train/runs/model_file.cpp", r'"picture"'),        # the same
+    ("src/plan/program/tune.cpp", r'"picture"'),               # an engine's name in tune files of earlier builds
     ("tests/null/test_tune.cpp", r'picture'),          # the same
     ("tests/train/test_settings.cpp", r'\bpicture = |"(picture|card)\\?"'),  # the same
     ("src/data/tokens/unicode*", r"."),                        # names of characters

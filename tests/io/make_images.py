@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/io/images: one small image of each kind and mode, and expected.txt with what Pillow makes of it.
+"""Writes tests/io/images: one small image of each kind and mode, and expected.txt with Pillow's result.
 
     pip install pillow numpy      (Pillow 13.0 made the committed files)
 
@@ -102,7 +102,7 @@ def png_files():
         few = (GREY >> (8 - bits))[..., None]
         add(f"grey{bits}.png", png(few, bits, 0))
         add(f"palette{bits}.png", saved(RGB.quantize(1 << bits), "PNG", bits=bits))
-    # Pillow warns of these; their colours are what is wanted.
+    # Pillow warns about these; their colours are expected.
     warnings.simplefilter("ignore")
     add("palette_alpha.png", saved(P, "PNG", transparency=bytes(range(0, 256, 16))))
     add("palette_key.png", saved(P, "PNG", transparency=3))
@@ -340,13 +340,13 @@ def pnm_files():
     add("bytes.pgm", b"P5\n" + size + b"255\n" + GREY.tobytes())
     add("text.ppm", b"P3\n" + size + b"255\n" + text(COLOURS))
     add("bytes.ppm", b"P6\n" + size + b"255\n" + COLOURS.tobytes())
-    add("levels.pgm", b"P5\n171 1\n170\n" + bytes(range(171)))  # half-way cases among them
+    add("levels.pgm", b"P5\n171 1\n170\n" + bytes(range(171)))  # includes half-way cases
     deep = GREY.astype(np.uint16) * 257 - np.where(GREY > 0, 100, 0)
     add("deep.pgm", b"P5\n" + size + b"65535\n" + deep.astype(">u2").tobytes(),
         expected=level((deep.astype(np.int64) * 255 + 32767) // 65535))
 
 
-# One file of each way through the decoders.
+# One file for each path through the decoders.
 SEED_FILES = """p.gif offset_key.gif beyond.gif animated.gif 565.bmp core.bmp runs8.bmp jump8.bmp runs4.bmp text.pbm bytes.pbm exif6.png
 animated.png palette_key.png interlaced_rgba16.png exif6.webp animated.webp lossy_alpha.webp float.tif associated.tif
 planar_tiles.tif white4.tif palette4.tif cmyk.tif jpeg.tif orientation6.tif pages.tif ycck.jpg exif6.jpg"""

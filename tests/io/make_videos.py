@@ -5,7 +5,7 @@
     tests/io/make_videos.py [FOLDER]
 
 24 frames of 64 x 48, 8 a second. The left half of frame k is grey of level 20 + 9 k, the right half 128, with a dark bar on top, so
-that each frame is told from its neighbours and from one that stands on its head.
+that a test can distinguish each frame from its neighbours and from an upside-down frame.
 """
 import pathlib
 import sys
@@ -46,7 +46,7 @@ def raw(path):
 
 
 def rotated(path, original):
-    """As a phone held upright writes it: to be rotated by a quarter, clockwise."""
+    """As a phone held upright writes it: must be rotated clockwise by 90 degrees."""
     data = bytearray(original.read_bytes())
     matrix = data.index(b"tkhd") + 4 + 40  # version, flags and ten numbers of a version 0 header
     for at, value in zip(range(matrix, matrix + 36, 4), (0, 65536, 0, -65536, 0, 0, HEIGHT << 16, 0, 1 << 30)):

@@ -20,7 +20,7 @@ TYPES = {"bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int32": np.int32
 
 
 def values(dtype):
-    """What both sides agree on: 0 … 11 in a 3 x 4 table, every third true for bool."""
+    """The values of both sides: 0 … 11 in a 3 x 4 table; for bool every third is true."""
     table = np.arange(12).reshape(3, 4)
     return (table % 3 == 0) if dtype == "bool" else table.astype(TYPES[dtype])
 

@@ -228,15 +228,15 @@ batch = "channels[2]"
     CHECK_THROWS_WITH_AS(models::create(wrong), doctest::Contains(what), FormatError);
   };
   says("channels[i + 1]", "channels[i + 2]",
-       "'channels' has 3 numbers, and [3] is none of them: the first is [0]");
-  says("channels[i + 1]", "channels[0.5]", "[0.5] is none of them");
-  says("channels[i + 1]", "channels[-1]", "[-1] is none of them");
-  says("channels[i + 1]", "channels[1", "is no number and no expression");
+       "'channels' has 3 numbers, and [3] is out of range: the first is [0]");
+  says("channels[i + 1]", "channels[0.5]", "[0.5] is out of range");
+  says("channels[i + 1]", "channels[-1]", "[-1] is out of range");
+  says("channels[i + 1]", "channels[1", "is neither a number nor an expression");
   says("channels[i + 1]", "channels", "'channels' is a list; write channels[0]");
   says("channels[i + 1]", "half[0]", "'half' is a number, not a list");
   says("channels[i + 1]", "chanels[0]", "did you mean 'channels'?");
   says("length(channels)", "length(half)", "length takes the name of a list, not 'half'");
-  says("length(channels)", "length(channels + 1)", "is no number and no expression");
+  says("length(channels)", "length(channels + 1)", "is neither a number nor an expression");
   says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a truth value");
   says("batch = \"channels[2]\"", "batch = \"half / 8\"", "recipe: batch is 0.5");
 }
@@ -252,9 +252,9 @@ TEST_CASE("network file: the layer \"activation\" applies the file's activation"
   CHECK(same_bits(models::create(with("activation = \"gelu_tanh\"\n"))(x), gelu(x, true)));
   CHECK(
       same_bits(models::create(with("activation = \"quick_gelu\"\n"))(x), x * sigmoid(x * 1.702)));
-  CHECK_THROWS_WITH_AS(models::create(with("activation = \"gelo\"\n")),
-                       doctest::Contains("line 1: 'activation': 'gelo' is no activation; did you"),
-                       FormatError);
+  CHECK_THROWS_WITH_AS(
+      models::create(with("activation = \"gelo\"\n")),
+      doctest::Contains("line 1: 'activation': 'gelo' is not an activation; did you"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
                        doctest::Contains("'activation' is a whole number"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("")),
@@ -296,7 +296,7 @@ TEST_CASE("network file: a printed network is its own file with the values of it
   CHECK_THROWS_AS(models::toml("lenet5_1998", {.classes = 7}), ValueError);
   CHECK_THROWS_AS(models::toml("resnet18", {.head = "relo"}), ValueError);
   CHECK_THROWS_WITH_AS(models::create("resnet18", {.head = "8,dropout=2"}),
-                       doctest::Contains("'dropout=2' is no layer"), ValueError);
+                       doctest::Contains("'dropout=2' is not a layer"), ValueError);
   CHECK_THROWS_AS(models::create("vgg16_head:width=1", {.head = "8"}), ValueError);
 }
 
@@ -442,7 +442,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says(file_of("{ repeat = 3, layers = [\n{ conv2d = 4, kernel = 4 },\n{ max_pool2d = 2 } ] }"),
        {"line 5, layer 2 (conv2d)", "[N, 4, 2, 2]", "in pass 2 of 3 of the repeat on line 4"});
   says(file_of("{ residual = [ { conv2d = 4, kernel = 3 } ] }"),
-       {"its layers give [N, 4, 6, 6], and what arrives is [N, 1, 8, 8]: add shortcut"});
+       {"its layers give [N, 4, 6, 6], and their input is [N, 1, 8, 8]: add shortcut"});
   says(file_of("{ branches = [ [ { max_pool2d = 2 } ], [ \"relu\" ] ] }"),
        {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not go together along axis 1"});
   says(file_of("{ block = \"a\" }",
@@ -479,7 +479,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
   says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
   says(file_of("{ name = \"a\", linear = 3 }"),
-       {"a layer begins with what it is: put linear before 'name'"});
+       {"a layer begins with its kind: put linear before 'name'"});
   says(file_of("\"flatten\", { linear = 3, init = \"kaiming_norml\" }"),
        {"did you mean 'kaiming_normal'?"});
   says({"x.toml", "input = [4]\nclasses = 2\n[recipe]\nlayers = [\"relu\"]\n"},
@@ -495,7 +495,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says({"x.toml", "input = 4\n"}, {"line 1: 'input' is a whole number; write input = [1, 28, 28]"});
   std::string deep = "\"relu\"";
   for (int k = 0; k < 70; ++k) deep.insert(0, "{ sequence = [ ").append(" ] }");
-  says(file_of(deep), {"structures stand within each other"});
+  says(file_of(deep), {"nested structures"});
   says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
 }
 
@@ -521,7 +521,8 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
   says(tokens, "\"relu\"",
        {"x.toml, line 5, layer 0 (relu): relu takes features", "tokens [N, 5]"});
   says(tokens, "{ lstm = 4 }", {"layer 0 (lstm)", "put { embedding = 64 } before it"});
-  says("input = [5]\nclasses = 9\n", "{ embedding = 4 }", {"layer 0 (embedding)", "takes numbers"});
+  says("input = [5]\nclasses = 9\n", "{ embedding = 4 }",
+       {"layer 0 (embedding)", "takes token numbers"});
   says("input = [5, 2]\nclasses = 9\ntokens = true\n", "{ embedding = 4 }",
        {"line 1", "it is the number of places"});
   says("input = [5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
@@ -537,7 +538,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"line 3", "'tokens' is false"});
   says(texts, "{ embedding = 4 }, { linear = 3 }", {"must be [N, outputs]"});
   says(tokens, "{ embedding = 4 }, { add = \"before\" }, { linear = 9 }",
-       {"layer 1 (add)", "nothing was kept as 'before'"});
+       {"layer 1 (add)", "no value is kept as 'before'"});
   says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"befor\" }",
        {"layer 3 (add)", "did you mean 'before'?"});
   says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"before\" }",
@@ -553,8 +554,8 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"line 6, layer 2 (transformer_decoder_layer)",
         "the encoder gives [N, 5, 8], and [N, 5, 4]"});
   says(pairs, "{ embedding = 8 }, { self_attention = 2 }, { linear = 9 }",
-       {"layer 2 (self_attention)", "written place by place", "causal = true"});
-  says(pairs, "{ embedding = 8 }, { add = \"memory\" }", {"layer 2 (add)", "place by place"});
+       {"layer 2 (self_attention)", "generated position by position", "causal = true"});
+  says(pairs, "{ embedding = 8 }, { add = \"memory\" }", {"layer 2 (add)", "position by position"});
   says(pairs, "{ embedding = 7, tie = \"0.weight\" }",
        {"layer 1 (embedding)", "'0.weight' is [9, 8]"});
 }

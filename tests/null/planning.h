@@ -14,8 +14,8 @@
 #include "cuda/cuda.h"
 #include "device/backend.h"
 #include "graph/node.h"
-#include "plan/program.h"
-#include "plan/tune.h"
+#include "plan/program/program.h"
+#include "plan/program/tune.h"
 
 namespace tenon::test {
 

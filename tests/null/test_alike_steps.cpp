@@ -4,7 +4,7 @@
 #include <tenon/ops.h>
 
 #include "base/contains.h"
-#include "plan/region_key.h"
+#include "plan/program/region_key.h"
 #include "planning.h"
 
 using namespace tenon;

@@ -8,7 +8,7 @@
 
 #include <tenon/error.h>
 
-#include "plan/schedule.h"
+#include "plan/steps/schedule.h"
 
 using namespace tenon;
 

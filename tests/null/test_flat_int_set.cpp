@@ -1,5 +1,5 @@
 // FlatIntSet against std::set.
-#include "plan/flat_int_set.h"
+#include "plan/graph/flat_int_set.h"
 
 #include <doctest/doctest.h>
 

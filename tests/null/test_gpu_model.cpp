@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "cuda/device/gpu_models.h"
 #include "null/planning.h"
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 
 using namespace tenon;
 using namespace tenon::test;

@@ -16,7 +16,7 @@
 #include "cuda/cuda.h"
 #include "cuda/engines/maps/map_engine.h"
 #include "graph/node.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 using namespace tenon;
 

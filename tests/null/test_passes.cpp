@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/str.h"
-#include "plan/passes.h"
+#include "plan/program/passes.h"
 #include "planning.h"
 
 using namespace tenon;
@@ -36,7 +36,7 @@ TEST_CASE("passes: one that is switched off has no row for its rewrite") {
 }
 
 TEST_CASE("passes: the architecture page lists each one and marks those that are required") {
-  const std::string page = io::read_file("docs/internals/architecture.md");
+  const std::string page = io::read_file("docs/internals/planner.md");
   for (int k = 0; k < int{kPassCount}; ++k) {
     const PassInfo& pass = pass_info(k);
     const std::string name = cat("`", pass.name, "`");

@@ -1,5 +1,5 @@
 // PlanGraph against plain searches over the same edges, with random merges.
-#include "plan/plan_graph.h"
+#include "plan/graph/plan_graph.h"
 
 #include <doctest/doctest.h>
 

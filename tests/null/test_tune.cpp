@@ -17,7 +17,7 @@
 #include "../io/folder.h"
 #include "cuda/cuda.h"
 #include "cuda/engines/products/native_engine.h"
-#include "plan/schedule.h"
+#include "plan/steps/schedule.h"
 #include "run/tune.h"
 
 using namespace tenon;

@@ -12,7 +12,7 @@
 
 #include "base/contains.h"
 #include "base/index.h"
-#include "plan/verify.h"
+#include "plan/steps/verify.h"
 #include "planning.h"
 
 using namespace tenon;

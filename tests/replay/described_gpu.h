@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon::test {
 

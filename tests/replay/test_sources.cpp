@@ -21,7 +21,7 @@
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"
 #include "graph/node.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
 #include "recorded.h"
 
 using namespace tenon;

@@ -13,8 +13,8 @@
 
 #include "cpu/cpu.h"
 #include "device/backend.h"
-#include "plan/loop_engine.h"
-#include "plan/program.h"
+#include "plan/program/program.h"
+#include "plan/steps/loop_engine.h"
 
 namespace tenon::test {
 

@@ -18,7 +18,7 @@
 
 #include <tenon/shapes_only.h>
 #include "graph/context.h"
-#include "plan/verify.h"
+#include "plan/steps/verify.h"
 #include "run/known_plans.h"
 #include "run/settings.h"
 
@@ -86,7 +86,7 @@ Subject broadcasting() {
 }
 
 /// Subtracts sums divided by numbers that equal the number of summands at a batch of 8 and of 12:
-/// there the rest sums to zero (plan/sum_rules.cpp), at other sizes it does not.
+/// there the rest sums to zero (plan/rewrites/sum_rules.cpp), at other sizes it does not.
 Subject divided_by_numbers() {
   const auto network = [](const Tensor& x) {
     const Tensor rows = (x - sum(x, {0, 2}, true) / 40.0) * 3.0,

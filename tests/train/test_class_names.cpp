@@ -7,7 +7,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "train/class_names.h"
+#include "train/runs/class_names.h"
 
 using namespace tenon;
 using Names = std::vector<std::string>;

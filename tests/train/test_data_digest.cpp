@@ -11,7 +11,7 @@
 
 #include "io/folder.h"
 #include "io/images/image.h"
-#include "train/data_digest.h"
+#include "train/runs/data_digest.h"
 
 using namespace tenon;
 using data::Split;

@@ -118,7 +118,7 @@ TEST_CASE("teacher: of sequences, whose padding does not count") {
   CHECK(from_other < 4);
   // Adapters in a translation network, which then translates.
   run("adapted", "layers=1,heads=2,width=16", "", "rank=2");
-  CHECK(train::TrainedModel::open(folder / "adapted").is_translator());
+  CHECK(train::TrainedModel::open(folder / "adapted").task().name() == "translation");
 }
 
 TEST_CASE("teacher: options of a teacher are refused without a teacher") {

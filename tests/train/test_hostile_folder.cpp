@@ -11,8 +11,8 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "train/kept_file.h"
-#include "train/run_folder.h"
+#include "train/adapting/kept_file.h"
+#include "train/runs/run_folder.h"
 
 using namespace tenon;
 namespace fs = std::filesystem;

@@ -16,7 +16,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/kept_file.h"
+#include "train/adapting/kept_file.h"
 #include "train/toy.h"
 
 using namespace tenon;

@@ -19,7 +19,7 @@
 
 #include "graph/node.h"
 #include "io/folder.h"
-#include "train/lora.h"
+#include "train/adapting/lora.h"
 #include "train/toy.h"
 
 using namespace tenon;

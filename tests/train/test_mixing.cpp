@@ -15,7 +15,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/mixing.h"
+#include "train/batches/mixing.h"
 #include "train/toy.h"
 
 using namespace tenon;

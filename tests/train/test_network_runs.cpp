@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/resolved.h"
+#include "train/settings/resolved.h"
 
 using namespace tenon;
 using train::Settings;

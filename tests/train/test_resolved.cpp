@@ -10,10 +10,10 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/planned.h"
-#include "train/resolved.h"
-#include "train/session.h"
-#include "train/settings.h"
+#include "train/sessions/planned.h"
+#include "train/sessions/session.h"
+#include "train/settings/resolved.h"
+#include "train/settings/settings.h"
 #include "train/toy.h"
 
 using namespace tenon;

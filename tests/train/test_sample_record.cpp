@@ -13,7 +13,7 @@
 #include <tenon/ops.h>
 #include <tenon/text.h>
 
-#include "train/sample_record.h"
+#include "train/runs/sample_record.h"
 
 using namespace tenon;
 using train::SampleRecord;

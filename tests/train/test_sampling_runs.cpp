@@ -13,7 +13,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/session.h"
+#include "train/sessions/session.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/model_file.h"
-#include "train/records.h"
+#include "train/runs/model_file.h"
+#include "train/runs/records.h"
 
 using namespace tenon;
 using train::Settings;

@@ -13,8 +13,8 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
-#include "train/records.h"
-#include "train/run_folder.h"
+#include "train/runs/records.h"
+#include "train/runs/run_folder.h"
 #include "train/toy.h"
 
 using namespace tenon;

@@ -244,6 +244,47 @@ TEST_CASE("tasks: a registered task in a run, its logs, a resume and an evaluati
   CHECK(std::ssize(stopped.epochs) == stopped.best_epoch + 1);
 }
 
+TEST_CASE("tasks: a regression with another loss, from a table to predictions") {
+  class Absolute : public train::Regression {
+   public:
+    std::string name() const override { return "test_absolute"; }
+    nn::Loss loss(const train::TaskNetwork&) const override {
+      return [](const Tensor& output, const Tensor& target) {
+        return l1_loss(reshape(output, {output.numel()}), reshape(target, {target.numel()}));
+      };
+    }
+  };
+  train::register_task(std::make_shared<Absolute>());
+  const TestFolder folder;
+  std::ofstream(folder / "prices.csv") << [] {
+    std::string rows = "size,price\n";
+    for (int k = 0; k < 200; ++k) {
+      const int size = k * 37 % 200;
+      rows += std::to_string(size) + "," + std::to_string(500 + 3 * size) + ".5\n";
+    }
+    return rows;
+  }();
+  train::Settings settings;
+  for (const auto& [key, value] : {std::pair("model", "mlp:1-16-1"), std::pair("epochs", "40"),
+                                   std::pair("batch", "16"), std::pair("lr", "0.001")})
+    settings.set(key, value);
+  settings.set("data", "csv:" + (folder / "prices.csv"));
+  settings.set("task", "test_absolute");
+  const std::string run = folder / "run";
+  const train::TrainResult result = train::start_run(settings, run);
+  CHECK(result.best_figure == "validation loss");
+  CHECK(*result.test->metrics["r2"] > 0.9);
+  CHECK(result.test->loss == doctest::Approx(*result.test->metrics["mae"]).epsilon(1e-4));
+  // The task is read from the model's file.
+  const train::TrainedModel model = train::TrainedModel::open(run + "/model.safetensors");
+  CHECK(model.task().name() == "test_absolute");
+  CHECK(model.class_names().empty());
+  CHECK(model.predict_csv(folder / "prices.csv", folder / "told.csv") == 200);
+  CHECK(io::read_file(folder / "told.csv").find("size,price,prediction\n") == 0);
+  CHECK(model.predict(Tensor::from(std::vector<float>{100}, {1, 1})).item() ==
+        doctest::Approx(800).epsilon(0.1));
+}
+
 TEST_CASE("tasks: a loss of one's own says that it is a regression") {
   // Classes that are predicted as numbers.
   const auto distance = [](const Tensor& output, const Tensor& target) {

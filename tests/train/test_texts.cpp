@@ -15,7 +15,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/spans.h"
+#include "train/texts/spans.h"
 
 using namespace tenon;
 

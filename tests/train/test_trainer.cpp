@@ -17,7 +17,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/records.h"
+#include "train/runs/records.h"
 #include "train/toy.h"
 
 using namespace tenon;

@@ -12,7 +12,7 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
-#include "train/translate.h"
+#include "train/texts/translate.h"
 
 using namespace tenon;
 using train::Tokens;
@@ -103,7 +103,7 @@ TEST_CASE("translate: a network translates unseen numbers") {
                                 {"warmup", "1"}});
   train::start_run(s, folder / "run");
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
-  CHECK(model.is_translator());
+  CHECK(model.task().name() == "translation");
   const train::Evaluation test = model.evaluate();
   MESSAGE("exact " << *test.exact << ", tokens " << test.accuracy);
   CHECK(*test.exact > 0.5);

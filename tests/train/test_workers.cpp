@@ -6,7 +6,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "train/session.h"
+#include "train/sessions/session.h"
 
 using namespace tenon;
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "plan/program.h"
+#include "plan/program/program.h"
 
 namespace tenon::cuda {
 

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"
-#include "plan/outside.h"
+#include "plan/graph/outside.h"
 
 namespace tenon::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include "cuda/engines/products/wgmma_engine.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
-#include "plan/loop_engine.h"
+#include "plan/steps/loop_engine.h"
 
 namespace tenon::cuda {
 namespace {

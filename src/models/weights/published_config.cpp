@@ -143,10 +143,10 @@ void check_bert_task(PublishedFields& fields, const std::string& architecture, b
                   cat("it is another task's head: ", task));
   };
   if (classes && architecture == "BertForTokenClassification")
-    of("a class for each token, where bert_classifier tells one of a whole text");
+    of("a class for each token; bert_classifier gives one class for a text");
   if (classes && architecture == "BertForMultipleChoice")
-    of("a choice between texts, where bert_classifier tells a class of each");
-  if ((classes || spans) && architecture == "BertLMHeadModel") of("it sees earlier tokens alone");
+    of("a choice between texts; bert_classifier gives a class for each text");
+  if ((classes || spans) && architecture == "BertLMHeadModel") of("it sees only earlier tokens");
 }
 
 // Names of classes by their numbers; empty unless there is one for each.
@@ -349,7 +349,7 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
     read_family(type, fields, name, out);
   } else {
     throw FormatError(cat(path,
-                          ": has neither 'model_type' nor 'architecture', so it is no config of "
+                          ": has neither 'model_type' nor 'architecture', so it is not a config of "
                           "Hugging Face's or timm's: move it away from the weights if it is "
                           "another program's"));
   }

@@ -14,8 +14,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "device/cpu_model.h"
-#include "plan/times.h"
-#include "plan/tune.h"
+#include "plan/program/times.h"
+#include "plan/program/tune.h"
 
 namespace tenon {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/contains.h"
 #include "base/index.h"
-#include "plan/lower.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

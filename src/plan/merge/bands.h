@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "plan/engine.h"
 #include "plan/merge/slices.h"
+#include "plan/program/engine.h"
 
 namespace tenon {
 

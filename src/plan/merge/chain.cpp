@@ -26,7 +26,7 @@
 #include "plan/merge/band_path.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/slices.h"
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 
 namespace tenon {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "graph/attrs.h"
-#include "plan/lower.h"
 #include "plan/merge/merge.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/contains.h"
 #include "base/index.h"
-#include "plan/fuse.h"
-#include "plan/strides.h"
+#include "plan/program/strides.h"
+#include "plan/regions/fuse.h"
 
 namespace tenon {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon {
 

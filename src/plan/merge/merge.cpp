@@ -9,7 +9,7 @@
 #include "base/contains.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "plan/region_key.h"
+#include "plan/program/region_key.h"
 
 namespace tenon {
 

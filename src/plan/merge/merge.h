@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "plan/program.h"
-#include "plan/times.h"
+#include "plan/program/program.h"
+#include "plan/program/times.h"
 
 namespace tenon {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "plan/merge/merge.h"
-#include "plan/region_key.h"
-#include "plan/strides.h"
+#include "plan/program/region_key.h"
+#include "plan/program/strides.h"
 
 namespace tenon {
 namespace {

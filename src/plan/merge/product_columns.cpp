@@ -15,10 +15,10 @@
 #include <string>
 
 #include "base/str.h"
-#include "plan/fuse.h"
-#include "plan/lower.h"
 #include "plan/merge/epilogue.h"
 #include "plan/merge/product_columns.h"
+#include "plan/regions/fuse.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

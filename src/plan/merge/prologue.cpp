@@ -11,10 +11,10 @@
 
 #include "base/contains.h"
 #include "base/str.h"
-#include "plan/lower.h"
 #include "plan/merge/merge.h"
-#include "plan/region_key.h"
-#include "plan/tune.h"
+#include "plan/program/region_key.h"
+#include "plan/program/tune.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "base/contains.h"
 #include "base/str.h"
-#include "plan/fuse.h"
-#include "plan/lower.h"
 #include "plan/merge/epilogue.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/product_columns.h"
+#include "plan/regions/fuse.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/contains.h"
 #include "base/str.h"
-#include "plan/lower.h"
 #include "plan/merge/merge.h"
+#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "models/network.h"
-#include "train/settings.h"
+#include "train/settings/settings.h"
 
 namespace tenon::train {
 

@@ -4,7 +4,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "train/standardized.h"
+#include "train/adapting/standardized.h"
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {

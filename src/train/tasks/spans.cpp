@@ -5,9 +5,9 @@
 
 #include "base/str.h"
 #include "data/text/span_dataset.h"
-#include "train/spans.h"
 #include "train/tasks/tasks.h"
 #include "train/tasks/tokens.h"
+#include "train/texts/spans.h"
 
 namespace tenon::train {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "train/tasks/tasks.h"
 #include "train/tasks/tokens.h"
-#include "train/translate.h"
+#include "train/texts/translate.h"
 
 namespace tenon::train {
 namespace {

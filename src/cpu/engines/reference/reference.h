@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cpu::reference {
 

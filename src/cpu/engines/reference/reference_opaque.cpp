@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cpu/engines/reference/reference.h"
 #include "graph/node.h"
-#include "plan/outside.h"
+#include "plan/graph/outside.h"
 
 namespace tenon::cpu::reference {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cpu {
 

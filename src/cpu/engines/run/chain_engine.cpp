@@ -19,8 +19,8 @@
 #include "cpu/cpu.h"
 #include "cpu/engines/run/chain_bands.h"
 #include "cpu/engines/run/workspace.h"
-#include "plan/fuse.h"
 #include "plan/merge/slices.h"
+#include "plan/regions/fuse.h"
 
 namespace tenon::cpu {
 

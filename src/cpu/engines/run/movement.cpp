@@ -12,7 +12,7 @@
 #include "cpu/engines/run/tile_program.h"
 #include "device/cpu_model.h"
 #include "graph/node.h"
-#include "plan/outside.h"
+#include "plan/graph/outside.h"
 
 namespace tenon::cpu {
 

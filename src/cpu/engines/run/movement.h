@@ -11,7 +11,7 @@
 #include <span>
 
 #include "graph/attrs.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cpu {
 

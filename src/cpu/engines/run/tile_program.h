@@ -17,7 +17,7 @@
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/tile/tile_fused.h"
 #include "cpu/kernels/tile/tile_table.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cpu {
 

@@ -9,7 +9,7 @@
 
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -17,7 +17,7 @@
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_code.h"
 #include "cuda/engines/maps/print_map.h"
-#include "plan/channel_sums.h"
+#include "plan/regions/channel_sums.h"
 
 namespace tenon::cuda {
 

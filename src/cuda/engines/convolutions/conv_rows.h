@@ -9,7 +9,7 @@
 #include "cuda/engines/convolutions/conv_config.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "cuda/engines/products/native_config.h"
 #include "cuda/kernels/conv/conv_args.cuh"
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

@@ -16,8 +16,8 @@
 #include "cuda/engines/products/form.h"
 #include "cuda/engines/products/print_prologue.h"
 #include "cuda/kernels/conv/conv_image_args.cuh"
-#include "plan/channel_sums.h"
-#include "plan/tune.h"
+#include "plan/program/tune.h"
+#include "plan/regions/channel_sums.h"
 
 namespace tenon::cuda {
 

@@ -9,7 +9,7 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
 #include "cuda/kernels/conv/conv_args.cuh"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

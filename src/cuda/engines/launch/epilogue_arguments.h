@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

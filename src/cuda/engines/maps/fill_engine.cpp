@@ -8,7 +8,7 @@
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/words.h"
-#include "plan/lower.h"
+#include "plan/regions/lower.h"
 
 namespace tenon::cuda {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cuda/engines/maps/print_loop_nest.h"
 #include "cuda/jit/jit.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

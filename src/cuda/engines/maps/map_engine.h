@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "cuda/engines/maps/column_results.h"
 #include "cuda/engines/maps/print_loop_nest.h"
-#include "plan/program.h"
-#include "plan/region_key.h"
+#include "plan/program/program.h"
+#include "plan/program/region_key.h"
 
 namespace tenon::cuda {
 

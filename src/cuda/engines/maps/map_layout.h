@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "cuda/engines/maps/print_instrs.h"
 #include "cuda/engines/maps/print_reduction.h"
-#include "plan/channel_sums.h"
-#include "plan/fuse.h"
+#include "plan/regions/channel_sums.h"
+#include "plan/regions/fuse.h"
 
 namespace tenon::cuda {
 

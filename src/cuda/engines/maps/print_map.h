@@ -7,7 +7,7 @@
 
 #include "cuda/engines/launch/epilogue_arguments.h"
 #include "cuda/target.h"
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

@@ -13,7 +13,7 @@
 #include "cuda/engines/launch/words.h"
 #include "cuda/jit/jit.h"
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 
@@ -46,7 +46,8 @@ class OpaqueKernel final : public Kernel {
   OpaqueKernel(const OpaqueCall& call, const Args& args, Grid grid)
       : args_(args), grid_(grid), inputs_(call.op.inputs), outs_(call.op.outs) {}
 
-  /// Compiles `body`, a call that takes the arguments `a`, with a header of cuda/kernels.
+  /// Compiles `body`, a call that takes the arguments `a`, with a header, "FOLDER/FILE" of
+  /// cuda/kernels.
   void compile_body(const Target& target, const std::string& entry, const char* header,
                     const char* args_name, const std::string& body) {
     kernel_ = compile(

@@ -52,7 +52,7 @@ std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
       call, args, grid_over(longest, static_cast<std::uint32_t>(call.op.shapes.size())));
   if (longest > 0)
     kernel->compile_body(
-        call.target, "tenon_concat", "movement.cuh", "ConcatArgs",
+        call.target, "tenon_concat", "opaque/movement.cuh", "ConcatArgs",
         cat("concat<", word_name(word), ", ", truth(needs_wide(outer * args.pitch)), ">(a)"));
   return kernel;
 }
@@ -100,7 +100,7 @@ std::unique_ptr<Kernel> pad(const OpaqueCall& call) {
   auto kernel = std::make_unique<OpaqueKernel<PadArgs>>(call, args, grid_over(args.count));
   if (args.count > 0)
     kernel->compile_body(
-        call.target, "tenon_pad", "movement.cuh", "PadArgs",
+        call.target, "tenon_pad", "opaque/movement.cuh", "PadArgs",
         cat("pad<", word_name(word), ", ", axes.rank, ", ", truth(needs_wide(args.count)), ">(a)"));
   return kernel;
 }
@@ -138,7 +138,7 @@ std::unique_ptr<Kernel> gather(const OpaqueCall& call) {
   auto kernel = std::make_unique<OpaqueKernel<GatherArgs>>(call, args, grid_over(args.count));
   if (args.count > 0)
     kernel->compile_body(
-        call.target, "tenon_gather", "movement.cuh", "GatherArgs",
+        call.target, "tenon_gather", "opaque/movement.cuh", "GatherArgs",
         cat("gather<", word_name(word), ", ", index_name(call.dtype(1)), ", ", truth(rows), ", ",
             truth(shared), ", ", truth(needs_wide(args.count)), ">(a)"));
   return kernel;
@@ -153,8 +153,8 @@ std::unique_ptr<Kernel> scatter_kernel(const OpaqueCall& call, const ScatterArgs
   auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(
       call, args, Grid{static_cast<std::uint32_t>(blocks), 1, 1});
   if (call.out().shape.numel() > 0)
-    kernel->compile_body(call.target, adds ? "tenon_scatter_add" : "tenon_scatter", "movement.cuh",
-                         "ScatterArgs",
+    kernel->compile_body(call.target, adds ? "tenon_scatter_add" : "tenon_scatter",
+                         "opaque/movement.cuh", "ScatterArgs",
                          cat(function, "<", element_name(is_bool(dtype) ? DType::UInt8 : dtype),
                              ", ", index_name(call.dtype(1)), ", ", truth(adds), ">(a)"));
   return kernel;
@@ -224,7 +224,7 @@ std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call) {
   const Grid grid{static_cast<std::uint32_t>(rows), 1, 1};
   auto kernel = std::make_unique<OpaqueKernel<SoftmaxArgs>>(call, args, grid);
   if (rows > 0)
-    kernel->compile_body(call.target, "tenon_softmax", "softmax.cuh", "SoftmaxArgs",
+    kernel->compile_body(call.target, "tenon_softmax", "maps/softmax.cuh", "SoftmaxArgs",
                          cat("softmax<", element_name(call.out().dtype), ", ",
                              truth(call.op.op == Op::LogSoftmax), ">(a)"));
   return kernel;

@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   const std::string wide = cat(", ", truth(needs_wide(args.count)));
   const char* function = spread ? "max_pool_grad_last" : "max_pool_last";
   kernel->compile_body(
-      call.target, cat("tenon_", function), "pool.cuh", "PoolArgs",
+      call.target, cat("tenon_", function), "opaque/pool.cuh", "PoolArgs",
       cat(function, "<", element_name(call.dtype(spread ? 1 : 0)), ", ", window_type(v, args), wide,
           spread ? "" : cat(", ", truth(numbers)), ">(a)"));
   return kernel;
@@ -162,7 +162,7 @@ std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call) {
   if (staged) name.function = "max_pool_grad_staged", more = "";
   if (tile.side > 0)
     name.function = "max_pool_grad_tiled", more = cat(", ", tile.side, ", ", tile.planes);
-  kernel->compile_body(call.target, cat("tenon_", name.function), "pool.cuh", "PoolArgs",
+  kernel->compile_body(call.target, cat("tenon_", name.function), "opaque/pool.cuh", "PoolArgs",
                        cat(name.function, "<", element_name(call.out().dtype), ", ",
                            window_type(v, args), more, ">(a)"));
   return kernel;

@@ -35,7 +35,7 @@ std::unique_ptr<Kernel> prepare_response(const OpaqueCall& call) {
                                    by_runs ? "_runs"
                                    : last  ? "_last"
                                            : "");
-  kernel->compile_body(call.target, cat("tenon_", function), "response.cuh", "ResponseArgs",
+  kernel->compile_body(call.target, cat("tenon_", function), "opaque/response.cuh", "ResponseArgs",
                        cat(function, "<", element_name(call.out().dtype), ", ", v.before(), ", ",
                            v.after(), ", ", truth(needs_wide(args.count)), ">(a)"));
   return kernel;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -59,8 +59,8 @@ class RowCast : public RowConversion {
   RowCast(const Target& target, const MatrixRows& rows, DType from, DType to);
 };
 
-/// Splits float32 rows into planes of their three bfloat16 parts (cuda/kernels/bf16_parts.cuh): a batch
-/// of three.
+/// Splits float32 rows into planes of their three bfloat16 parts (cuda/kernels/bf16_parts.cuh): a
+/// batch of three.
 class RowParts : public RowConversion {
  public:
   RowParts(const Target& target, const MatrixRows& rows);

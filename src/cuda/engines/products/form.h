@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/kernels/gemm/gemm_args.cuh"
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

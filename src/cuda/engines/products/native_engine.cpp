@@ -15,8 +15,8 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/engines/products/native_source.h"
 #include "cuda/engines/products/print_prologue.h"
-#include "plan/channel_sums.h"
-#include "plan/fuse.h"
+#include "plan/regions/channel_sums.h"
+#include "plan/regions/fuse.h"
 
 namespace tenon::cuda {
 

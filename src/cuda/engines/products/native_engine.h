@@ -5,7 +5,7 @@
 
 #include "cuda/engines/products/native_config.h"
 #include "cuda/target.h"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

@@ -19,7 +19,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
 #include "cuda/kernels/gemm/gemm_simt_args.cuh"
-#include "plan/channel_sums.h"
+#include "plan/regions/channel_sums.h"
 
 namespace tenon::cuda {
 namespace {

@@ -23,7 +23,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/wgmma_config.h"
 #include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
-#include "plan/channel_sums.h"
+#include "plan/regions/channel_sums.h"
 
 namespace tenon::cuda {
 namespace {

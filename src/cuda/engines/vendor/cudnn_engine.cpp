@@ -27,7 +27,7 @@
 #include "cuda/engines/vendor/cudnn_graph.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "cuda/jit/workers.h"
-#include "plan/tune.h"
+#include "plan/program/tune.h"
 
 namespace tenon::cuda {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/index.h"
 #include "cuda/engines/vendor/vendor_parts.h"
-#include "plan/lower.h"
+#include "plan/regions/lower.h"
 
 namespace tenon::cuda {
 namespace {

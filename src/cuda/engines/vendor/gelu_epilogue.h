@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "plan/region.h"
+#include "plan/program/region.h"
 
 namespace tenon::cuda {
 

@@ -12,7 +12,7 @@
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
 #include "cuda/kernels/vendor_args.cuh"
-#include "plan/engine.h"
+#include "plan/program/engine.h"
 
 namespace tenon::cuda {
 

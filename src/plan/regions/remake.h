@@ -1,0 +1,19 @@
+// Recomputation: values of an earlier kernel that a later kernel computes itself, from values
+// stored anyway, instead of loading them.
+#pragma once
+
+#include "device/traits.h"
+#include "plan/regions/fuse.h"
+
+namespace tenon {
+
+/// Fills Group::remade. A value that every reader recomputes needs no memory.
+void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits);
+
+/// By item: the item that assigns the variable, or -1.
+std::vector<int> assignments(const Lowered& graph);
+
+/// By item: whether a group other than its own reads it or recomputes something from it.
+std::vector<char> read_outside(const Lowered& graph, const Fused& fused);
+
+}  // namespace tenon

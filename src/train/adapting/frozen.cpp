@@ -1,0 +1,302 @@
+// Finds the outputs of the frozen layers in the graph, and builds the network that follows them.
+#include "train/adapting/frozen.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <tenon/error.h>
+#include <tenon/ops.h>
+#include <tenon/published_weights.h>
+#include <tenon/weights.h>
+
+#include "base/str.h"
+#include "graph/body.h"
+#include "graph/node.h"
+#include "ops/attention.h"
+#include "train/batches/resident.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr std::int64_t kProbes[] = {13, 11};  // samples with which shapes are found out
+
+// The part of a network at "layer1.0", or none.
+std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string& path) {
+  const std::string name = path.substr(0, path.find('.'));
+  for (const auto& [child_name, child] : net.children())
+    if (child_name == name)
+      return name.size() == path.size() ? std::optional<nn::AnyModule>(child)
+                                        : part_at(child, path.substr(name.size() + 1));
+  return std::nullopt;
+}
+
+// What a node's numbers are those of, in another shape or times one number: dropout begins with
+// such a multiple, in training alone, and layers lay out what they read each in their own way. All
+// that belongs to what reads it. Of a batch's values one that has an axis of samples in front.
+Node* source_of(Node* node, std::int64_t batch) {
+  Node* found = node;
+  while (!node->realised()) {
+    if (node->op == Op::Reshape || node->op == Op::Expand) {
+      node = node->input(0);
+    } else if (node->op == Op::Mul &&
+               (node->input(0)->op == Op::Constant || node->input(1)->op == Op::Constant)) {
+      node = node->input(node->input(0)->op == Op::Constant ? 1 : 0);
+    } else {
+      break;
+    }
+    if (node->shape.rank() > 0 && node->shape[0] == batch) found = node;
+  }
+  return found;
+}
+
+std::size_t nodes_of(const Tensor& value) {
+  return topological_order(std::vector<Tensor>{value}).size();
+}
+
+// What of a graph does not depend on anything that learns and is read by what does: what takes
+// fewer nodes first, for of several layers in a row dropout changes which is met first. What is
+// made of the input without any weight, as the mask of a text's filler, is recomputed: in its place
+// stands the input.
+std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
+                                   const std::vector<Tensor>& learning) {
+  std::unordered_set<const Node*> live, of_input, of_weights;
+  for (const Tensor& p : learning) live.insert(p.node());
+  of_input.insert(input.node());
+  std::vector<Tensor> ends;
+  for (Node* node : topological_order(std::vector<Tensor>{output})) {
+    bool learns = node->op == Op::Random || drops_weights(*node);
+    for (const Node* in : node->in()) {
+      learns = learns || live.contains(in);
+      if (of_input.contains(in)) of_input.insert(node);
+      if (in->op == Op::Variable || of_weights.contains(in)) of_weights.insert(node);
+    }
+    if (!learns) continue;
+    live.insert(node);
+    for (Node* in : node->in()) {
+      if (live.contains(in) || !of_input.contains(in)) continue;
+      Node* const end = of_weights.contains(in) ? source_of(in, input.size(0)) : input.node();
+      if (std::none_of(ends.begin(), ends.end(),
+                       [end](const Tensor& known) { return known.node() == end; }))
+        ends.emplace_back(end);
+    }
+  }
+  std::stable_sort(ends.begin(), ends.end(),
+                   [](const Tensor& a, const Tensor& b) { return nodes_of(a) < nodes_of(b); });
+  return ends;
+}
+
+// Of the graph: ops, types, shapes, attributes, edges and numbers; of variables their values or,
+// within one process, which they are.
+Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool values) {
+  Digester out;
+  std::unordered_map<const Node*, std::uint64_t> numbers;
+  for (Node* node : topological_order(ends)) {
+    const std::uint64_t number = numbers.size();
+    numbers.emplace(node, number);
+    if (node == input.node()) continue;
+    out.add(op_row(node->op).name);
+    out.add(cat(node->dtype, node->shape));
+    if (!node->realised()) {
+      node->attrs.each_word([&out](std::uint64_t word) { out.add(word); });
+      for (const Node* in : node->in()) out.add(numbers.at(in));
+    } else if (!values && node->op == Op::Variable) {
+      out.add(reinterpret_cast<std::uintptr_t>(node));
+    } else {
+      const Tensor value(node);
+      out.add({static_cast<const char*>(value.data()),
+               static_cast<std::size_t>(value.numel()) * item_size(value.dtype())});
+    }
+  }
+  for (const Tensor& end : ends) out.add(numbers.at(end.node()));
+  return out.result();
+}
+
+Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+// Without the axis of samples.
+Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
+
+// " (Hugging Face GPT-2: 148 renamed, …)"
+std::string in_words(const models::WeightFit& fit) {
+  std::string out;
+  for (const std::string& deed : fit.done) out += cat(out.empty() ? "" : ", ", deed);
+  if (fit.family.empty()) return out.empty() ? out : cat(" (", out, ")");
+  return cat(" (", fit.family, out.empty() ? "" : ": ", out, ")");
+}
+
+}  // namespace
+
+std::int64_t FrozenValues::count() const {
+  std::int64_t out = 0;
+  for (const One& one : values) out += one.shape.numel();
+  return out;
+}
+
+Shape FrozenValues::shape() const { return values.size() == 1 ? values[0].shape : Shape{count()}; }
+
+FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& parts) : net_(net) {
+  std::unordered_set<std::string> learns;
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.insert(p.name);
+  for (const std::string& path : parts) {
+    net.freeze(path);  // an unknown name is refused here
+    if (std::optional<nn::AnyModule> part = part_at(net, path)) parts_.push_back(*part);
+  }
+  for (const nn::NamedTensor& p : net.named_trainable_parameters()) learns.erase(p.name);
+  for (const nn::NamedTensor& p : net.named_parameters())
+    if (learns.contains(p.name)) would_learn_.push_back(p.name);
+  for (const auto& [name, part] : net.children()) child(name, part);
+  if (named_parameters().size() != net.named_parameters().size())
+    throw NotSupported(cat("freeze: ", net.describe(),
+                           " has parameters outside its layers: freeze layers with "
+                           "Module::freeze() and use your own Trainer"));
+}
+
+void FrozenNet::rest() const {
+  for (const nn::AnyModule& part : parts_) part.train(false);
+}
+
+Tensor FrozenNet::forward(const Tensor& x) const {
+  rest();
+  if (!example_) return net_(x);
+  const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
+  const Tensor output = net_(input);
+  const std::vector<Tensor> ends = ends_of_frozen(output, input, trainable_parameters());
+  if (ends.empty()) throw InternalError("freeze: the outputs of the frozen part are lost");
+  Substitution instead;
+  std::int64_t at = 0;
+  for (const Tensor& end : ends) {
+    const std::int64_t count = of_one(end.shape()).numel();
+    const Tensor own =
+        ends.size() == 1 ? x : reshape(slice(x, 1, at, at + count), sizes_of(end.shape()));
+    instead.emplace(end.node(),
+                    end.dtype() == DType::Bool ? ne(own, 0.0F) : cast(own, end.dtype()));
+    at += count;
+  }
+  return substitute(std::vector<Tensor>{output}, instead)[0];
+}
+
+std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
+                                              std::string& why) const {
+  const std::vector<Tensor> learning = trainable_parameters();
+  Tensor input;
+  std::vector<Tensor> ends, fewer;
+  const auto find = [&](bool training, std::int64_t count) {
+    input = zeros(with_count(count, example), dtype);
+    train(training);
+    rest();
+    return ends_of_frozen(net_(input), input, learning);
+  };
+  fewer = find(false, kProbes[1]);
+  ends = find(true, kProbes[0]);
+  const Digest trained = digest_of(ends, input, false);
+  ends = find(false, kProbes[0]);
+  if (ends.empty() || (ends.size() == 1 && ends[0].node() == input.node())) {
+    why = "its output for a sample depends only on layers that are trained";
+    return std::nullopt;
+  }
+  if (!(digest_of(ends, input, false) == trained)) {
+    why =
+        "the layer that reads it reads another value in evaluation, as a trainable batch norm "
+        "does: freeze that layer too";
+    return std::nullopt;
+  }
+  FrozenValues out;
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    const Shape &shape = ends[k].shape(), &other = fewer.at(k).shape();
+    const bool of_each = shape.rank() > 0 && other == with_count(kProbes[1], of_one(shape)) &&
+                         shape[0] == kProbes[0];
+    if (!of_each || ends[k].dtype() == DType::Float64) {
+      why = cat("one of its values, ", ends[k].dtype(), " ", shape, " of ", kProbes[0],
+                " samples, has no value per sample");
+      return std::nullopt;
+    }
+    out.values.push_back({of_one(shape), ends[k].dtype()});
+  }
+  out.computed_by = digest_of(ends, input, true);
+  return out;
+}
+
+std::vector<Tensor> FrozenNet::numbers(const Tensor& batch) const {
+  train(false);
+  rest();
+  std::vector<Tensor> rows;
+  Tensor largest = scalar(0.0F);
+  for (const Tensor& end : ends_of_frozen(net_(batch), batch, trainable_parameters())) {
+    const Ints row{batch.size(0), of_one(end.shape()).numel()};
+    rows.push_back(reshape(cast(end, DType::Float32), row));
+    if (!is_floating(end.dtype())) largest = maximum(largest, amax(abs(rows.back())));
+  }
+  return {rows.size() == 1 ? rows[0] : concat(rows, 1), largest};
+}
+
+nn::AnyModule FrozenNet::behind(const Shape& example, DType dtype) const {
+  FrozenNet out = *this;
+  out.example_ = {example, dtype};
+  return out;
+}
+
+nn::AnyModule FrozenNet::released() const {
+  for (const std::string& name : would_learn_) net_.unfreeze(name);
+  return net_;
+}
+
+namespace {
+
+// Throws where the file is of a network that Tenon does not have and the given one is another.
+void refuse_relative(const models::WeightFit& fit, const std::string& file) {
+  if (!fit.unsupported.empty() && !(fit.missing.empty() && fit.misshapen.empty()))
+    throw NotSupported(
+        cat(file, ": this is ", fit.family, ": not supported, because ", fit.unsupported));
+}
+
+// What reading the file left out and converted: "; hub/w.pt: 2 of float8_e4m3fn read as float32".
+std::string in_words(const Notes& notes) {
+  std::string out;
+  for (const Note& note : notes) out += cat("; ", to_string(note));
+  return out;
+}
+
+}  // namespace
+
+std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
+  const StateDict own = net.state_dict();
+  const io::WeightFile opened(file);
+  const models::WeightFit fit = models::fit_weights(opened, own);
+  refuse_relative(fit, file);
+  if (fit.tensors.empty())
+    throw ValueError(cat(file, ": no tensor in it fits the network: ", fit.differences()));
+  net.load_state_dict(fit.tensors, false);
+  const std::string left = fit.differences();
+  return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
+             in_words(fit), left.empty() ? "" : cat("; ", left), in_words(opened.notes()));
+}
+
+TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
+                              const std::string& file) {
+  const io::WeightFile opened(file);
+  const models::WeightFit fit = models::fit_weights(opened, net.state_dict());
+  refuse_relative(fit, file);
+  if (const std::string left = fit.differences(); !left.empty())
+    throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),
+                         " does not fit ", model, ": ", left));
+  net.load_state_dict(fit.tensors, false);
+  return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit),
+              in_words(opened.notes())),
+          fit.normalize};
+}
+
+std::vector<std::string> parse_parts(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    if (out.back().empty())
+      throw ValueError(cat("setting 'freeze' is '", text,
+                           "', must be names with commas between, as in 'features,fc.0'"));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,16 @@
+// What an opened model holds for its requests.
+#pragma once
+
+#include <tenon/train.h>
+
+#include "train/evaluating/predictor.h"
+#include "train/settings/resolved.h"
+
+namespace tenon::train {
+
+struct TrainedModel::Opened {
+  ResolvedModel model;
+  Predictor predict;
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,213 @@
+// Predictions for the rows of a table, written as a table.
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/data.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "data/samples/derived_dataset.h"
+#include "data/samples/tensor_dataset.h"
+#include "data/tables/csv_dataset.h"
+#include "data/tables/csv_spec.h"
+#include "data/tables/table.h"
+#include "io/text/csv.h"
+#include "io/text/encoding.h"
+#include "train/runs/run_data.h"
+#include "train/tasks/tasks.h"
+
+namespace tenon::train {
+namespace {
+
+std::string join(const std::vector<std::string>& fields, char separator) {
+  std::string out;
+  for (const std::string& field : fields) {
+    if (!out.empty()) out += separator;
+    out += io::csv_field(field, separator);
+  }
+  return out;
+}
+
+// Rows with a note more, and without their labels: of no classes, and of no quantities either.
+class NotedRows : public data::DerivedDataset {
+ public:
+  /// Without a text the note says nothing.
+  NotedRows(const std::shared_ptr<const data::Dataset>& of, bool labelled, Note note)
+      : DerivedDataset(info_of(of->info(), labelled), {of}),
+        labelled_(labelled),
+        note_(std::move(note)) {}
+  Notes notes() const override {
+    Notes all = DerivedDataset::notes();
+    if (!note_.text.empty()) all.push_back(note_);
+    return all;
+  }
+
+ private:
+  static data::DatasetInfo info_of(data::DatasetInfo info, bool labelled) {
+    if (labelled) return info;
+    info.target_shape = Shape{0};
+    info.classes = 0;
+    info.class_names.clear();
+    info.counted_targets.reset();
+    return info;
+  }
+  bool changes_samples() const override { return true; }
+  void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+             void* targets) const override {
+    if (labelled_) return read(indices, version, inputs, targets);
+    std::vector<std::byte> none(indices.size() *
+                                static_cast<std::size_t>(source().target_shape().numel()) *
+                                item_size(source().target_dtype()));
+    read(indices, version, inputs, none.data());
+  }
+
+  bool labelled_;
+  Note note_;
+};
+
+std::vector<std::string> column_names(std::size_t width, bool quantities) {
+  if (!quantities) return {"prediction", "probability"};
+  if (width == 1) return {"prediction"};
+  std::vector<std::string> out;
+  for (std::size_t k = 1; k <= width; ++k) out.push_back(cat("prediction_", k));
+  return out;
+}
+
+constexpr char kCsv[] = "csv:";
+
+// The source of a file, read as the run's data where it does not say otherwise.
+data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
+  return data::parse_csv_spec(
+      read_as_run(source.starts_with(kCsv) ? source : kCsv + source, run_data));
+}
+
+std::int64_t columns_of_first_row(const std::string& bytes, const std::string& file,
+                                  const data::RowFormat& rows) {
+  const std::string text = io::to_utf8(bytes, rows.encoding, file);
+  io::CsvReader reader(text, file, data::csv_format(rows, file));
+  std::vector<std::string_view> fields;
+  return reader.next(fields) ? std::ssize(fields) : 0;
+}
+
+}  // namespace
+
+// A table is parsed once, and once more if its labels cannot be read: whether it has the columns of
+// an attempt is known before its rows are read.
+std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
+  const std::int64_t wanted = info().input.numel();
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  const std::string bytes = io::read_file(file);
+  const auto open = [&](const data::CsvOptions& how) {
+    return data::make_tensor_dataset(data::parse_csv(bytes, file, how));
+  };
+  data::CsvOptions options = spec.options;
+  options.columns = table_;
+  data::SourceOptions reading;
+  task_->set_reading(reading);
+  options.classes = reading.classes;
+  options.keep_unlabelled = true;
+  if (table_ != nullptr) options.class_names = class_names_;
+  const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
+    return set->input_shape().numel() == wanted;
+  };
+  Note unread;
+  const bool told = !options.label_name.empty();
+  const auto with_labels = [&](const std::string& name) -> std::shared_ptr<data::Dataset> {
+    try {
+      data::CsvOptions labelled = options;
+      labelled.label_name = name;
+      if (name.empty()) labelled.rows.header = false;
+      auto set = open(labelled);
+      return fits(set) ? set : nullptr;
+    } catch (const ValueError&) {  // there is no such column: the inputs decide
+      if (told) throw;
+      return nullptr;
+    } catch (const Error& error) {
+      if (told) throw;
+      if (!name.empty()) unread = {cat("labels are not read: ", error.what()), 1, {}};
+      return nullptr;
+    }
+  };
+  const std::string label = told ? options.label_name : table_ != nullptr ? table_->label : "";
+  if (!label.empty())
+    if (auto set = with_labels(label)) return set;
+  const bool may_be_last =
+      options.rows.header != true &&
+      (table_ != nullptr || columns_of_first_row(bytes, file, options.rows) == wanted + 1);
+  if (auto set = may_be_last ? with_labels("") : nullptr) {
+    return std::make_shared<NotedRows>(set, true,
+                                       Note{"it has no header and one column more than the model's "
+                                            "inputs; that column is taken as the label",
+                                            1, file});
+  }
+  options.labelled = false;
+  options.label_name.clear();
+  const auto set = open(options);
+  if (!fits(set))
+    throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
+                         settings_.model, " takes ", wanted));
+  return std::make_shared<NotedRows>(set, false, std::move(unread));
+}
+
+std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
+  const auto set = open_rows(source);
+  const bool numbers = is_numeric(task_->output_form());
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  const data::CsvOptions& options = spec.options;
+  const std::string bytes =
+      io::read_text(file, options.rows.encoding, table_ ? table_->encoding : "");
+  io::CsvFormat format = data::csv_format(options.rows, file);
+  const std::string& decimal =
+      options.decimal.empty() && table_ ? table_->decimal : options.decimal;
+  if (decimal == ",") format.decimal = ',';
+  io::CsvReader reader(bytes, file, format);
+  const char separator = reader.separator();
+  std::vector<std::string> names, added;  // the header, and what is put behind each row
+  added.reserve(static_cast<std::size_t>(set->size()));
+  predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
+    std::vector<std::string> fields;
+    if (numbers) {
+      for (const float value : p.values) fields.push_back(cat(value));
+    } else {
+      const auto best = std::max_element(p.values.begin(), p.values.end());
+      fields = {class_names_[static_cast<std::size_t>(best - p.values.begin())], cat(*best)};
+    }
+    if (added.empty()) names = column_names(fields.size(), numbers);
+    added.push_back(join(fields, separator));
+  });
+  // A header is the row that the set has less than the file.
+  std::string text;
+  std::vector<std::string_view> fields;
+  std::int64_t rows = 0;
+  io::CsvReader counter(bytes, file, format);
+  while (counter.next(fields)) ++rows;
+  bool header = rows == set->size() + 1;
+  if (!header && rows != set->size())
+    throw FormatError(cat(file, ": ", set->size(), " of its ", rows,
+                          " rows are samples, so predictions cannot be written next to its rows"));
+  for (std::size_t k = 0; reader.next(fields);) {
+    for (std::string_view field : fields) {
+      text += io::csv_field(field, separator);
+      text += separator;
+    }
+    text += header ? join(names, separator) : added[k++];
+    text += '\n';
+    header = false;
+  }
+  io::write_file(out, text);
+  return set->size();
+}
+
+}  // namespace tenon::train

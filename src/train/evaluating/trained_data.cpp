@@ -1,0 +1,303 @@
+// Evaluation and prediction of a trained model on data: chooses the part, opens it, and predicts
+// each sample.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/images.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "base/system/option_ranges.h"
+#include "data/images/image_spec.h"
+#include "train/batches/batches.h"
+#include "train/batches/resident.h"
+#include "train/evaluating/opened.h"
+#include "train/fitting/evaluate.h"
+#include "train/fitting/step.h"
+#include "train/runs/class_names.h"
+#include "train/runs/data_digest.h"
+#include "train/runs/run_data.h"
+#include "train/runs/sample_record.h"
+#include "train/sessions/session.h"
+#include "train/settings/images.h"
+#include "train/tasks/tasks.h"
+
+namespace tenon::train {
+
+Selection TrainedModel::select_data(const std::string& data,
+                                    std::optional<data::Split> part) const {
+  if (given_net_)
+    throw NotSupported(
+        cat(file_,
+            " was opened with a module of one's own, of whose data nothing is "
+            "known: evaluate with Trainer::evaluate(), or on what predict() returns"));
+  if (data.empty() && settings_.data.empty())
+    throw ValueError(cat(file_,
+                         " does not say what it is tested on, which was a file of the machine "
+                         "that trained it: name data, as with --data SPEC"));
+  const auto own_part = [&part](Selection own) {
+    own.part = part.value_or(data::Split::Test);
+    return own;
+  };
+  if (data.empty()) return own_part(locate_own());
+  if (!foreign_ && !is_drawn_source(data))
+    if (std::optional<Selection> own = own_selection(data)) {
+      if (data != own->data)
+        own->notes.push_back({cat(data,
+                                  " is the data that the run was trained on: it is read and "
+                                  "divided as the run did, as ",
+                                  own->data),
+                              1,
+                              {}});
+      return own_part(std::move(*own));
+    }
+  const bool apart = is_drawn_source(data) || names_test_part(data);
+  return {.data = foreign_ ? data : read_as_run(data, settings_.data),
+          .part = part.value_or(apart ? data::Split::Test : data::Split::All),
+          .own = !foreign_ && data == settings_.data};
+}
+
+// The run's data where `data` names its files.
+std::optional<Selection> TrainedModel::own_selection(const std::string& data) const {
+  if (settings_.data.empty()) return std::nullopt;
+  try {
+    Selection here = locate_own();
+    if (!own_data(data, here.data)) return std::nullopt;
+    return here;
+  } catch (const IoError&) {  // moved: what is given may be where it lies now
+    const auto moved = moved_data(data, settings_.data);
+    if (!moved) return std::nullopt;
+    Selection there{.data = *moved, .own = true};
+    return trained_on(there) == true ? std::optional(there) : std::nullopt;
+  }
+}
+
+// As it is written, from the working folder; else from the run's folder or one above it. Where what
+// is found first holds other samples than those that the run learnt from, a later place may hold
+// them.
+Selection TrainedModel::locate_own() const {
+  Selection first{.data = locate_data(settings_.data, run_), .own = true};
+  if (!has_path(first.data) || trained_on(first) != false) return first;
+  for (const std::string& place : data_near(settings_.data, run_)) {
+    Selection other{.data = place, .own = true};
+    if (place != first.data && trained_on(other) == true) return other;
+  }
+  if (first.data == settings_.data) return first;
+  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', was not found: '", first.data,
+                    "' has the same name, but the run was trained on other samples; give its new "
+                    "path with --data"));
+}
+
+// Whether the training part of the run's data, at this place, holds what the run learnt from; unset
+// where the run does not say that. The selection keeps what was read.
+std::optional<bool> TrainedModel::trained_on(Selection& selection) const {
+  if (data_digest_.empty() && record_ == nullptr) return std::nullopt;
+  try {
+    selection.source = source_of(selection);
+    Selection part = selection;
+    part.part = data::Split::Train;
+    const auto training = open_part(part, false);
+    if (training == nullptr) return false;
+    if (!data_digest_.empty() && data_digest(*training) != data_digest_) return false;
+    // The digest of images is that of their names.
+    if (record_ == nullptr || (!data_digest_.empty() && training->images() == nullptr)) return true;
+    return record_->is_of(*training);
+  } catch (const Error&) {  // it cannot be read as the run did
+    return false;
+  }
+}
+
+Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
+  require_range("evaluate", "batch", options.batch, at_least(0));
+  Selection selection = select_data(data, options.part);
+  selection.source = source_of(selection);
+  const ContextScope scope(context_);
+  const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
+  const std::unique_ptr<data::Loader> loader = test_loader(opened_->model, set, options.batch);
+  EvalStep step(net_, loss_of(opened_->model, net_, 0), task_);
+  Evaluation out = train::evaluate(step, *loader, options.progress);
+  out.data = selection.data;
+  out.part = selection.part;
+  out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
+  note_seen(selection, *set, options.allow_seen, out);
+  if (!std::isfinite(out.loss))
+    out.notes.push_back(
+        {out.targets == 0
+             ? "no target counts, so the metrics have no meaning"
+             : "the outputs of the network are not finite, so the metrics have no meaning",
+         1,
+         {}});
+  if (options.strict) refuse_notes(out.notes);
+  out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
+  task_->measure_network(net_, *set, out);
+  return out;
+}
+
+std::optional<SeenSamples> TrainedModel::seen_samples(const data::Dataset& set, std::int64_t start,
+                                                      std::int64_t count) const {
+  if (record_ == nullptr) return std::nullopt;
+  const std::int64_t first = std::min(start, set.size());
+  return record_->seen(set, first,
+                       count < 0 ? set.size() : first + std::min(count, set.size() - first));
+}
+
+std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const {
+  return record_ == nullptr ? std::nullopt : record_->seen_image(file);
+}
+
+// Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
+// to warn. A file that changed since is divided otherwise: what is a test sample now may have been
+// trained on.
+void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, bool allowed,
+                             Evaluation& out) const {
+  out.seen = seen_samples(set);
+  if (!out.seen)
+    out.seen_unknown = record_ != nullptr ? "they are of another kind than the training samples"
+                       : foreign_         ? "the weights are not those of a run"
+                                          : record_problem_;
+  out.notes.insert(out.notes.end(), record_notes_.begin(), record_notes_.end());
+  const bool held_out =
+      selection.part == data::Split::Validation || selection.part == data::Split::Test;
+  const bool none = out.seen && out.seen->is_exact() && out.seen->seen == 0;
+  if (selection.own && held_out && !none && trained_on(selection) == false)
+    out.notes.push_back({cat("the data has changed since the run was trained on it: ",
+                             out.seen ? cat("training has seen ", to_string(*out.seen))
+                                      : "training may have seen some of the evaluated samples"),
+                         1, selection.data});
+  else if (selection.own && held_out && has_changed(set, selection.part))
+    out.notes.push_back({cat("the ", data::name(selection.part),
+                             " part has changed since the run began: the metrics are not "
+                             "comparable with those that the run printed"),
+                         1, selection.data});
+  if (selection.own || !out.seen || out.seen->seen == 0) return;
+  Note note = note_on_seen(*out.seen, "", allowed);
+  note.first = selection.data;
+  out.notes.push_back(std::move(note));
+}
+
+// Whether a held-out part is another one than the run recorded.
+bool TrainedModel::has_changed(const data::Dataset& part, data::Split which) const {
+  if (record_ == nullptr) return false;
+  const HeldOutDigests& recorded = record_->held_out();
+  const std::string& before = which == data::Split::Test ? recorded.test : recorded.validation;
+  return !before.empty() && held_out_digest(part) != before;
+}
+
+// 0 where it is not known: a part may be fit to be read where the whole is not.
+std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
+  try {
+    Selection whole = selection;
+    whole.part = data::Split::All;
+    return open_set(whole)->size();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection,
+                                                      bool strict) const {
+  const std::string& data = selection.data;
+  if (strict) refuse_notes(selection.notes);
+  std::shared_ptr<data::Dataset> set = open_part(selection, strict);
+  if (set == nullptr || set->size() == 0)
+    throw ValueError(cat("'", data, "' has no ", data::name(selection.part),
+                         " part: measure another one, as --part all does"));
+  return set;
+}
+
+std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& selection) const {
+  const std::string& data = selection.data;
+  if (selection.source != nullptr) return selection.source;
+  if (data::is_image_source(data))
+    return std::make_shared<const data::Source>(data,
+                                                data::SourceOptions{.class_names = class_names_});
+  data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
+  // Text for a translator and pairs for another model are refused for what they are, not for a
+  // token that is not known.
+  if ((task_->output_form() == OutputForm::Translation) != data.starts_with("text:"))
+    options.vocabulary = vocabulary_;
+  return std::make_shared<const data::Source>(as_long_as_seen(data, info()), options);
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
+                                                       bool strict) const {
+  const std::string& data = selection.data;
+  std::shared_ptr<data::Dataset> set = source_of(selection)->open(selection.part);
+  if (data::is_image_source(data)) return fitted(with_images_of_source(opened_->model, data), set);
+  if (strict && set != nullptr) refuse_notes(set->notes());
+  const bool classes = set != nullptr && task_->output_form() == OutputForm::Classes &&
+                       set->classes() > 0 && set->target_shape().rank() == 0 &&
+                       !class_names_.empty();
+  return classes ? numbered_as(std::move(set), class_names_, data) : set;
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
+  return open_set({.data = data, .part = data::Split::Test});
+}
+
+void TrainedModel::predict(
+    const data::Dataset& set, std::int64_t start, std::int64_t count,
+    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
+  constexpr std::int64_t kMostAtOnce = 1024, kBytesAtOnce = std::int64_t{64} << 20;
+  const std::int64_t sample_bytes =
+      set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
+  const std::int64_t at_once = std::clamp<std::int64_t>(
+      kBytesAtOnce / std::max<std::int64_t>(sample_bytes, 1), 1, kMostAtOnce);
+  const std::int64_t end =
+      count < 0 ? set.size() : std::min(set.size(), start + std::min(count, set.size()));
+  for (std::int64_t first = start; first < end; first += at_once)
+    predict_batch(set, first, std::min(end, first + at_once), take);
+}
+
+void TrainedModel::predict_batch(
+    const data::Dataset& set, std::int64_t first, std::int64_t end,
+    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
+  data::Batch batch;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(end - first));
+  std::iota(numbers.begin(), numbers.end(), first);
+  const Shape inputs = with_count(end - first, set.input_shape()),
+              targets = with_count(end - first, set.target_shape());
+  std::vector<std::byte> input(static_cast<std::size_t>(inputs.numel()) *
+                               item_size(set.input_dtype())),
+      target(static_cast<std::size_t>(targets.numel()) * item_size(set.target_dtype()));
+  set.get(numbers, input.data(), target.data());
+  batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
+           Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
+  const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
+  if (classes && !set.broken().empty()) {  // samples that cannot be decoded have no class
+    const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
+    std::erase_if(numbers, [&](std::int64_t n) {
+      return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;
+    });
+  }
+  if (numbers.empty()) return;
+  if (!leave_out_absent(batch, set)) return;
+  const Tensor found = predict(batch.input);
+  const std::vector<float> values = found.to_vector<float>();
+  const std::int64_t width = found.numel() / batch.size;
+  const bool quantities = is_numeric(task_->output_form()) && targets.numel() == found.numel();
+  const Tensor truth = classes || quantities ? batch.target.to(DType::Float32) : Tensor();
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * width;
+    const auto at = static_cast<std::int64_t>(k);
+    Prediction p{
+        .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
+    if (classes)  // -1 where a row has none
+      p.label =
+          std::max<std::int64_t>(static_cast<std::int64_t>(narrow(truth, 0, at, 1).item()), -1);
+    if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
+    if (std::any_of(p.target.begin(), p.target.end(), [](float v) { return std::isnan(v); }))
+      p.target.clear();  // quantities that are not known
+    take(std::move(p), narrow(batch.input, 0, at, 1).eval());
+  }
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,544 @@
+// Builds the objects of a run from its settings.
+#include "train/sessions/session.h"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <unordered_set>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/text.h>
+#include <tenon/tokenizer.h>
+
+#include <tenon/shapes_only.h>
+
+#include "base/background.h"
+#include "base/digest.h"
+#include "base/str.h"
+#include "base/system/cache_file.h"
+#include "data/loading/prefetch.h"
+#include "data/text/span_dataset.h"
+#include "graph/on_host.h"
+#include "io/file.h"
+#include "optim/warmup.h"
+#include "train/adapting/frozen.h"
+#include "train/adapting/kept.h"
+#include "train/adapting/lora.h"
+#include "train/adapting/standardized.h"
+#include "train/runs/class_names.h"
+#include "train/runs/model_file.h"
+#include "train/runs/run_folder.h"
+#include "train/settings/images.h"
+#include "train/settings/published.h"
+#include "train/settings/settings.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr std::int64_t kTestBatch = 250;
+
+data::LoaderOptions loader_options(const ResolvedModel& model) {
+  const Settings& s = model.settings;
+  data::LoaderOptions o;
+  o.batch = s.batch;
+  o.shuffle = s.shuffle;
+  o.drop_last = s.drop_last;
+  o.seed = static_cast<std::uint64_t>(s.seed);
+  // Decoding takes longer than a step of many networks.
+  o.workers = model.images.any_size ? image_workers(s) : std::max(s.workers, 1);
+  o.mean = s.input_mean;
+  o.std = s.input_std;
+  const ChannelScale& channels = channel_scale(model);
+  o.channel_mean = channels.mean;
+  o.channel_std = channels.std;
+  return o;
+}
+
+// What reads text by a tokenizer must have a place for each of its tokens.
+void check_vocabulary(const Settings& settings, const models::Info& model,
+                      const data::Tokenizer* tokenizer) {
+  if (tokenizer == nullptr && model.vocabulary > 0)
+    throw ValueError(cat("model '", settings.model,
+                         "' needs a tokenizer: give one, as in --tokenizer vocab.txt"));
+  if (!settings.tokenizer.empty() && !model.takes_tokens())
+    throw ValueError(cat("setting 'tokenizer' is '", settings.tokenizer, "', but model '",
+                         settings.model, "' takes no text"));
+  if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
+  if (tokenizer->size() > model.vocabulary)
+    throw ValueError(cat(
+        "the tokenizer has ", tokenizer->size(), " tokens, model '", settings.model, "' ",
+        model.vocabulary,
+        settings.network.empty()
+            ? cat(": give it so many, as in ", settings.model.substr(0, settings.model.find(':')),
+                  ":vocabulary=", tokenizer->size())
+            : cat(": write vocabulary = ", tokenizer->size(), " in the file")));
+}
+
+}  // namespace
+
+Context context_of(const ResolvedModel& model) {
+  const ComputeSettings& compute = model.compute;
+  Context context = current_context();
+  context.device = device(model.settings.device);
+  if (compute.threads > 0) context.threads = compute.threads;
+  context.precision = compute.precision;
+  context.tune = compute.tune;
+  context.generator = std::make_shared<Generator>(compute.seed);
+  return context;
+}
+
+std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
+                                                    const std::string& run_dir) {
+  const std::string own = cat(run_dir, "/", kTokenizerFile);
+  const bool kept = !run_dir.empty() && io::file_exists(own);
+  if (!kept && settings.tokenizer.empty()) return nullptr;
+  return std::make_shared<const data::Tokenizer>(
+      data::Tokenizer::open(kept ? own : settings.tokenizer));
+}
+
+data::SourceOptions source_options(const ResolvedModel& model,
+                                   std::shared_ptr<const data::TableColumns> columns,
+                                   std::shared_ptr<const data::Tokenizer> tokenizer) {
+  data::SourceOptions out{.columns = std::move(columns), .tokenizer = std::move(tokenizer)};
+  model.task->set_reading(out);
+  return out;
+}
+
+namespace {
+
+// Null where the source has no such part.
+std::shared_ptr<const data::Dataset> open_part(const ResolvedRun& run, const data::Source& source,
+                                               data::Split part) {
+  const std::shared_ptr<data::Dataset> set = source.open(part);
+  if (set == nullptr) return nullptr;
+  if (run.settings.strict) refuse_notes(set->notes());
+  return fitted(run, set, part);
+}
+
+}  // namespace
+
+DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
+  const Settings& settings = run.settings;
+  const models::Info& model = run.info();
+  const auto tokenizer = tokenizer_of(settings, run_dir);
+  check_vocabulary(settings, model, tokenizer.get());
+  data::SourceOptions how = source_options(run, nullptr, tokenizer);
+  how.strict = settings.strict;
+  const data::Source source(settings.data, how);
+  // Beside each other: the first step waits for all, lest a run find out at its end that the test
+  // part cannot be read.
+  const auto ahead = [&run, &source](data::Split part) {
+    return in_background([&run, &source, part] { return open_part(run, source, part); });
+  };
+  auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
+  DataSets sets;
+  sets.tokenizer = tokenizer;
+  sets.train = open_part(run, source, data::Split::Train);
+  if (sets.train == nullptr)
+    throw ValueError(cat("'", settings.data, "' has no samples for training"));
+  sets.validation = validation.get();
+  sets.test = test.get();
+  for (const auto& [set, part] : {std::pair(sets.train, data::Split::Train),
+                                  std::pair(sets.validation, data::Split::Validation),
+                                  std::pair(sets.test, data::Split::Test)})
+    if (set != nullptr) run.task->check_data({settings, model, *set}, part);
+  return sets;
+}
+
+// The parameters that learn, in groups: first those at the optimizer's rate, then for each part of
+// `rate_of` its own, and so once more those that learn from later on, whose names `later` are. Of
+// parts within parts the inner one counts.
+optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun& run,
+                                     const std::vector<std::string>& later) {
+  const Settings& settings = run.settings;
+  const std::vector<std::pair<std::string, double>>& rates = run.optimizer.rates;
+  const std::size_t each = 1 + rates.size();
+  std::vector<optim::ParameterGroup> groups(2 * each);
+  for (std::size_t k = 0; k < rates.size(); ++k)
+    groups[1 + k].lr = groups[each + 1 + k].lr = settings.lr * rates[k].second;
+  const std::unordered_set<std::string> of_later(later.begin(), later.end());
+  std::vector<bool> met(rates.size(), false);
+  const auto group_of = [&](const std::string& name) {
+    std::size_t group = 0, longest = 0;
+    for (std::size_t k = 0; k < rates.size(); ++k) {
+      const std::string& part = rates[k].first;
+      const bool within = name == part || name.starts_with(part + ".");
+      if (!within) continue;
+      met[k] = true;
+      if (part.size() >= longest) group = 1 + k, longest = part.size();
+    }
+    return group;
+  };
+  for (const nn::NamedTensor& p : net.named_trainable_parameters())
+    groups[group_of(p.name) + (of_later.contains(p.name) ? each : 0)].parameters.push_back(p);
+  for (std::size_t k = each; k < groups.size(); ++k) groups[k].own_steps = true;
+  // A rate may be of what is still frozen.
+  if (run.frozen.until_epoch > 0)
+    for (const std::string& name : later) group_of(name);
+  for (std::size_t k = 0; k < rates.size(); ++k) {
+    if (met[k]) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, child] : net.children()) names.push_back(name);
+    std::string all;
+    for (const std::string& name : names) all += cat(all.empty() ? "" : ", ", name);
+    const std::string near = nearest(rates[k].first, names.data(), static_cast<int>(names.size()));
+    throw ValueError(cat("setting 'rate_of': no trainable parameter is in '", rates[k].first, "'",
+                         near.empty() ? "." : cat("; did you mean '", near, "'?"), " The parts of ",
+                         settings.model, " are ", all, ", and those within them ('tenon summary ",
+                         settings.model, "')"));
+  }
+  // Groups without parameters are of no use to an optimizer.
+  std::erase_if(groups, [](const optim::ParameterGroup& g) { return g.parameters.empty(); });
+  return groups;
+}
+
+// What the network gives must be what the data asks for: found out before a run has a folder.
+void Session::check_outputs(const data::Dataset& set) const {
+  if (run.info().takes_tokens()) return;
+  Shape batch{2};
+  for (std::int64_t size : set.input_shape()) batch.push_back(size);
+  const std::vector<Shape> outputs = net.summary(batch).outputs;
+  run.task->check_outputs({run.settings, run.info(), set},
+                          outputs.size() == 1 ? outputs[0] : Shape());
+}
+
+nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing) {
+  return model.task->loss({model.settings, model.info(), net, label_smoothing});
+}
+
+nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {
+  const Settings& settings = model.settings;
+  nn::AnyModule net = model.network.create({classes, settings.activation, nullptr, settings.head});
+  for (const auto& [layer, precision] : model.compute.layer_precision)
+    net.set_precision(precision, layer);
+  return net;
+}
+
+namespace {
+
+const LoraOptions& lora_of(const ResolvedRun& run) {
+  const Settings& settings = run.settings;
+  const LoraOptions& options = *run.lora;
+  // The layers of a head are as they were drawn: adapters beside them would adapt noise.
+  if (!settings.head.empty() && options.learn.empty())
+    throw ValueError(cat("setting 'lora' is '", settings.lora, "' and 'head' is '", settings.head,
+                         "', whose layers must be trained in full: name them, as in '",
+                         settings.lora, ",learn=classifier'"));
+  return options;
+}
+
+}  // namespace
+
+namespace {
+
+void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
+  const auto* frozen = net.as<FrozenNet>();
+  if (frozen == nullptr)
+    throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after,
+                         ", but no layer is frozen: name layers, as in --freeze features"));
+  if (frozen->names_of_frozen().empty())
+    throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after, ", but '",
+                         settings.freeze, "' has no trainable parameter in ", settings.model));
+}
+
+// Precisions that were asked for and that a GPU alone has.
+std::string note_on_precision(const ResolvedRun& run) {
+  std::vector<Precision> asked{run.compute.precision};
+  for (const auto& [layer, precision] : run.compute.layer_precision) asked.push_back(precision);
+  std::string names;
+  for (const Precision precision : {Precision::Tf32, Precision::Fp16})
+    if (std::find(asked.begin(), asked.end(), precision) != asked.end())
+      names += cat(names.empty() ? "" : " and ", name(precision));
+  return names.empty() ? "" : cat("precision: the CPU computes ", names, " products in fp32");
+}
+
+// A step of difference is rounding: half an epoch of an odd number of steps.
+std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
+  const Settings& settings = run.settings;
+  optim::ScheduleOptions o = run.optimizer.schedule_options;
+  o.steps_per_epoch = steps_per_epoch;
+  o.total_steps = settings.epochs * steps_per_epoch;
+  if (settings.max_steps > 0)
+    o.total_steps = std::min<std::int64_t>(o.total_steps, settings.max_steps);
+  const auto [wanted, rise] = optim::warm_up(o);
+  if (wanted - rise <= 1) return "";
+  return cat("warm-up: the learning rate rises for ", rise, rise == 1 ? " step" : " steps",
+             ", at most half of the run, although warmup = ", settings.warmup, " asks for ",
+             wanted);
+}
+
+// Shapes alone need no labels.
+data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& set) {
+  const Settings& settings = run.settings;
+  if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(cat("setting 'sampling' is 'balanced', but ", why));
+  };
+  if (!settings.shuffle) refuse("'shuffle' is false: balanced samples have a random order");
+  if (run.task->output_form() != OutputForm::Classes || set.classes() < 1 ||
+      set.target_shape().rank() != 0)
+    refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
+  return {.weights = data::class_balanced_weights(set)};
+}
+
+}  // namespace
+
+namespace {
+
+std::string until_released(const FrozenSettings& frozen) {
+  const int epochs = frozen.until_epoch;
+  return epochs == 0 ? ""
+                     : cat(" until ", epochs, epochs == 1 ? " epoch is" : " epochs are",
+                           " done, and learn from then on");
+}
+
+}  // namespace
+
+void Session::make_optimizer() {
+  const auto* frozen = net.as<FrozenNet>();
+  optimizer = optim::create(
+      run.optimizer.name,
+      parameters_by_rate(
+          net, run, frozen != nullptr ? frozen->names_of_frozen() : std::vector<std::string>()),
+      run.optimizer.options);
+}
+
+void Session::make_loaders() {
+  data::LoaderOptions training = loader_options(run);
+  training.augment = run.augmentation.plain;
+  training.sampling = sampling_of(run, *sets.train);
+  train = std::make_unique<data::Loader>(sets.train, training);
+  measured_ = sets;
+  make_measuring_loaders();
+}
+
+void Session::make_measuring_loaders() {
+  const auto loader = [this](const std::shared_ptr<const data::Dataset>& set) {
+    return set == nullptr ? nullptr : test_loader(run, set, measured_batch_);
+  };
+  validation = loader(measured_.validation);
+  test = loader(measured_.test);
+}
+
+void Session::measure_in_batches(std::int64_t batch) {
+  measured_batch_ = batch;
+  make_measuring_loaders();
+}
+
+// What was frozen learns, from the samples themselves.
+Stage Session::unfreeze() {
+  const nn::AnyModule whole = net.as<FrozenNet>()->released();
+  make_optimizer();
+  net = whole;
+  make_loaders();
+  if (tell) tell(cat("from epoch ", run.frozen.until_epoch + 1, " on, ", what_learns(net)));
+  return {net, optimizer.get(), train.get(), validation.get(), test.get()};
+}
+
+Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resume)
+    : run(resolved), sets(opened), net(nn::Identity()), tokenizer(opened.tokenizer) {
+  Settings& settings = run.settings;
+  const std::int64_t outputs = run.task->outputs(*sets.train);
+  if (settings.classes == 0) settings.classes = outputs;
+  if (settings.classes < outputs)
+    throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
+                         "' has ", outputs));
+  net = make_net(run, settings.classes);
+  check_outputs(*sets.train);
+  if (settings.standardize && is_table(*sets.train))
+    net = standardized(net, *sets.train, run.task->scales_targets());
+  loss = loss_of(run, net, settings.label_smoothing);
+  if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
+    notes.push_back(cat(
+        take_fitting_weights(net, settings.weights), config_words(settings.weights, settings.model),
+        settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
+  if (run.lora) net = *(adapted = with_adapters(net, lora_of(run)));
+  if (!run.frozen.layers.empty()) net = FrozenNet(net, run.frozen.layers);
+  if (run.frozen.until_epoch > 0) check_unfreezing(settings, net);
+  make_optimizer();
+  make_loaders();
+  if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
+  if (!run.frozen.layers.empty() || adapted)
+    notes.push_back(cat(what_learns(net), until_released(run.frozen)));
+  if (const std::int64_t size = sets.train->size(); size < settings.batch)
+    notes.push_back(cat("each step takes all ", size,
+                        " training samples: they are fewer than a batch of ", settings.batch));
+  if (const std::string note = note_on_warm_up(run, train->batches()); !note.empty())
+    notes.push_back(note);
+  if (current_device().kind == Device::Kind::Cpu)
+    if (const std::string note = note_on_precision(run); !note.empty()) notes.push_back(note);
+  if (sets.train->images() != nullptr && !ShapesOnly::is_on()) {
+    data::ImageOptions options = image_options(run, sets.train->input_shape());
+    options.resize = options.resize.middle_only();
+    options.augment = run.augmentation.steps;
+    const ImagePlace place = place_of_images(settings, options);
+    if (!place.about.empty()) {
+      notes.push_back(place.about);
+      settings.augment_on = place.where;  // of the run, wherever it is resumed
+    }
+  }
+}
+
+void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
+  const int until = run.frozen.until_epoch;
+  if (checkpoint && until > 0 && checkpoint->progress.epochs_in(checkpoint->progress.step) >= until)
+    return;  // nothing is frozen any more
+  if (checkpoint) net.load_state_dict(checkpoint->model_state());
+  const auto in_every_step = [this](const char* why) {
+    notes.push_back(cat("the frozen part is computed in every step: ", why));
+  };
+  if (teacher) return in_every_step("the teacher needs the input");
+  if (run.augmentation.mixing.any()) return in_every_step("the images of a batch are mixed");
+  if (run.frozen.keep.place == KeepPlace::Nowhere) return in_every_step("keep_frozen is off");
+  const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
+                             const std::unique_ptr<data::Loader>& loader,
+                             const std::string& drawn) {
+    KeptSource out{set, loader->options(), {}};
+    const ImageSettings& images = run.images;
+    out.preparation =
+        cat(images.preprocess, " ", images.normalize, " ", images.background, " ", drawn);
+    return out;
+  };
+  KeepOptions how = run.frozen.keep;
+  how.folder = cache_folder_of("frozen");
+  how.stop = watched.stop;
+  how.progress = [&watched](std::int64_t done, std::int64_t examples) {
+    for (const auto& callback : watched.callbacks) callback->on_frozen(done, examples);
+  };
+  std::vector<KeptSource> sources{source(sets.train, train, run.augmentation.steps.text())};
+  if (validation != nullptr) sources.push_back(source(sets.validation, validation, ""));
+  if (test != nullptr) sources.push_back(source(sets.test, test, ""));
+  KeptPart kept = keep_frozen_part(net, sources, how);
+  for (std::string& note : kept.notes) notes.push_back(std::move(note));
+  if (kept.sets.empty()) return;
+  net = kept.net;
+  data::LoaderOptions of_kept = train->options();
+  of_kept.augment = {};  // is in what was kept
+  train = std::make_unique<data::Loader>(kept.sets.front(), of_kept);
+  if (validation != nullptr) measured_.validation = kept.sets[1];
+  if (test != nullptr) measured_.test = kept.sets.back();
+  make_measuring_loaders();
+}
+
+namespace {
+
+std::string digest_of_weights(const nn::AnyModule& net) {
+  Digester digester;
+  for (const auto& [name, tensor] : net.state_dict()) {
+    const Tensor host = on_host(tensor);
+    digester.add(name);
+    digester.add(checksum({static_cast<const char*>(host.data()),
+                           static_cast<std::size_t>(host.numel()) * item_size(host.dtype())}));
+  }
+  return digester.result().hex();
+}
+
+std::vector<double> of_channels(const std::vector<double>& each, std::size_t channels) {
+  return each.size() == 1 ? std::vector<double>(channels, each[0]) : each;
+}
+
+bool same_scale(const ChannelScale& a, const ChannelScale& b) {
+  const std::size_t channels = std::max(a.mean.size(), b.mean.size());
+  return of_channels(a.mean, channels) == of_channels(b.mean, channels) &&
+         of_channels(a.std, channels) == of_channels(b.std, channels);
+}
+
+// "0.5 and deviation 0.2", or the numbers of all channels where they differ.
+std::string scale_text(const ChannelScale& scale) {
+  const auto text = [](const std::vector<double>& each) {
+    if (std::count(each.begin(), each.end(), each.front()) == std::ssize(each))
+      return cat(each.front());
+    std::string out;
+    for (const double value : each) out += cat(out.empty() ? "" : ",", value);
+    return out;
+  };
+  return cat(text(scale.mean), " and deviation ", text(scale.std));
+}
+
+}  // namespace
+
+// What the teacher gives of the run's inputs must be scores for the run's classes.
+void Session::open_teacher(const data::Dataset& set) {
+  const Settings& settings = run.settings;
+  const TrainedModel model = TrainedModel::open(settings.teacher);
+  for (const Task* each : {run.task.get(), &model.task()})
+    if (!each->takes_teacher())
+      throw NotSupported(
+          cat("setting 'teacher': distillation needs classes, and this is a ", each->name()));
+  const std::vector<std::string> own = class_words(set.class_names());
+  const models::Info &given = model.info(), &wanted = run.info();
+  const bool takes_them = given.task() == wanted.task() &&
+                          (given.tokens || given.input.numel() == wanted.input.numel());
+  if (!takes_them || model.settings().classes != settings.classes)
+    throw ValueError(cat("setting 'teacher': ", settings.teacher, " (", model.settings().model,
+                         ") takes ", given.input, " and knows ", model.settings().classes,
+                         " classes, where '", settings.data, "' has ", set.input_shape(), " and ",
+                         settings.classes, ": train a teacher on the same data"));
+  if (!own.empty() && model.class_names() != own)
+    throw ValueError(cat("setting 'teacher': the classes of ", settings.teacher, " (",
+                         model.class_names().front(), ", …) differ from those of '", settings.data,
+                         "' (", own.front(), ", …), or in another order"));
+  const Settings& theirs = model.settings();
+  teacher = model.net();
+  teacher_digest = digest_of_weights(*teacher);
+  // Pixels are scaled as the run's network wants them.
+  const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
+  if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
+    throw ValueError(cat("setting 'teacher': ", settings.teacher,
+                         " was trained on pixels with mean ", scale_text(used), ", this run has ",
+                         scale_text(own_scale),
+                         ": set normalize, input_mean and input_std to the teacher's"));
+  notes.push_back(cat("teacher: ", theirs.model, " from ", model.file(), ", temperature ",
+                      settings.temperature, ", weight ", settings.distill_weight));
+}
+
+TrainOptions Session::options(const std::string& dir, bool resume) {
+  const Settings& settings = run.settings;
+  TrainOptions o;
+  o.epochs = settings.epochs;
+  o.max_steps = settings.max_steps;
+  o.schedule = run.optimizer.schedule;
+  o.schedule_options = run.optimizer.schedule_options;
+  o.clip_norm = settings.clip_norm;
+  o.task = run.task;
+  if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
+  o.stage_epochs = run.frozen.until_epoch;
+  if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
+  o.early_stopping = settings.early_stopping;
+  o.keep_best = settings.keep_best;
+  o.teacher = teacher;
+  o.teacher_digest = teacher_digest;
+  o.temperature = settings.temperature;
+  o.distill_weight = settings.distill_weight;
+  o.mixing = run.augmentation.mixing;
+  o.run_dir = dir;
+  o.resume = resume;
+  o.keep_checkpoints = settings.keep_checkpoints;
+  o.checkpoint_steps = settings.checkpoint_steps;
+  o.checkpoint_seconds = settings.checkpoint_seconds;
+  o.settings_toml = settings.toml();
+  o.model_metadata.emplace_back(
+      kModelKey,
+      to_json({with_preprocess_settings(run), class_words(train->dataset().class_names()),
+               train->dataset().text_unit(), train->dataset().table()}));
+  if (tokenizer != nullptr) {
+    o.tokenizer_json = tokenizer->json();
+    o.model_metadata.emplace_back(kTokenizerKey, o.tokenizer_json);
+  }
+  return o;
+}
+
+std::unique_ptr<data::Loader> test_loader(const ResolvedModel& model,
+                                          std::shared_ptr<const data::Dataset> set,
+                                          std::int64_t batch) {
+  data::LoaderOptions o = loader_options(model);
+  o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
+  o.shuffle = o.drop_last = false;
+  // Without gradients the network is soon ready for more: reading and drawing set the pace.
+  o.workers = std::max(o.workers, std::min(threads(), data::kMostWorkers));
+  return std::make_unique<data::Loader>(std::move(set), o);
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,78 @@
+// Parses the settings of a run.
+#include "train/settings/resolved.h"
+
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "train/adapting/frozen.h"
+#include "train/settings/settings.h"
+
+namespace tenon::train {
+namespace {
+
+optim::OptimizerOptions optimizer_options(const Settings& s) {
+  optim::OptimizerOptions o;
+  o.lr = s.lr;
+  o.weight_decay = s.weight_decay;
+  if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
+  if (s.optimizer.starts_with("adam")) o.beta2 = s.beta2;
+  if (s.optimizer.starts_with("adam") || s.optimizer == "levenberg") o.eps = s.eps;
+  o.nesterov = s.nesterov;
+  return o;
+}
+
+optim::ScheduleOptions schedule_options(const Settings& s) {
+  optim::ScheduleOptions o;
+  o.warmup = s.warmup;
+  o.every = s.step_epochs;
+  Milestones milestones = parse_milestones(s.milestones);
+  o.milestones = std::move(milestones.epochs);
+  o.factors = std::move(milestones.factors);
+  o.gamma = s.gamma;
+  o.minimum = s.min_lr_factor;
+  o.power = s.power;
+  o.multiply = s.restart_multiply;
+  return o;
+}
+
+KeepPlace keep_place(const std::string& name) {
+  if (name == "memory") return KeepPlace::Memory;
+  if (name == "disk") return KeepPlace::Disk;
+  if (name == "off") return KeepPlace::Nowhere;
+  if (name == "auto") return KeepPlace::Auto;
+  throw ValueError(
+      cat("setting 'keep_frozen' is '", name, "', must be one of auto, memory, disk, off"));
+}
+
+KeepOptions keep_options(const Settings& s) {
+  constexpr double kGiB = 1073741824;
+  KeepOptions o;
+  o.place = keep_place(s.keep_frozen);
+  o.limit = static_cast<std::int64_t>(s.frozen_cache * kGiB);
+  o.variants = s.frozen_variants;
+  return o;
+}
+
+}  // namespace
+
+ResolvedModel::ResolvedModel(Settings given)
+    : settings(std::move(given)),
+      network(SettingsNetwork::keep(settings)),
+      task(task_of(settings)),
+      compute{precision_from_name(settings.precision),
+              parse_layer_precision(settings.layer_precision), tune_from_name(settings.tune),
+              settings.threads, static_cast<std::uint64_t>(settings.seed)},
+      images(image_settings(settings, network.info())) {
+  if (!settings.lora.empty()) lora = parse_lora(settings.lora);
+}
+
+ResolvedRun::ResolvedRun(Settings given)
+    : ResolvedModel(std::move(given)),
+      augmentation(augmentation_of(settings, info())),
+      optimizer{settings.optimizer, optimizer_options(settings), parse_rates(settings.rate_of),
+                settings.schedule, schedule_options(settings)},
+      frozen{parse_parts(settings.freeze), settings.unfreeze_after, keep_options(settings)} {}
+
+}  // namespace tenon::train

@@ -1,0 +1,78 @@
+// Settings with their meaning: the network that they describe, and the values that they hold as
+// text, such as LoRA options, milestones and augmentation, as typed values.
+//
+// A command or a run resolves its settings once and passes the result on. What uses it parses no
+// text and looks no network up. Settings in their flat form stay what files hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/context.h>
+#include <tenon/optim.h>
+#include <tenon/task.h>
+#include <tenon/train.h>
+
+#include "models/network.h"
+#include "train/adapting/kept.h"
+#include "train/adapting/lora.h"
+#include "train/settings/images.h"
+
+namespace tenon::train {
+
+/// How numbers are computed.
+struct ComputeSettings {
+  Precision precision = Precision::Fp32;
+  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< layers with another one
+  Tune tune = Tune::Read;
+  int threads = 0;  ///< 0: those of the context
+  std::uint64_t seed = 0;
+};
+
+/// The optimizer and its learning rates.
+struct OptimizerSettings {
+  std::string name;
+  optim::OptimizerOptions options{};
+  std::vector<std::pair<std::string, double>> rates{};  ///< layers with factors of the rate
+  std::string schedule;
+  optim::ScheduleOptions schedule_options{};  ///< without numbers of steps: the data decides them
+};
+
+/// Layers that do not learn.
+struct FrozenSettings {
+  std::vector<std::string> layers{};  ///< empty: all layers learn
+  int until_epoch = 0;                ///< the last epoch in which they are frozen; 0: all
+  KeepOptions keep{};                 ///< of their outputs; without folder and callbacks
+};
+
+/// What a trained model needs.
+struct ResolvedModel {
+  /// Throws ValueError for a setting that holds something else than it may, and as
+  /// Settings::model_info().
+  explicit ResolvedModel(Settings given);
+
+  /// What is known of the network.
+  const models::Info& info() const { return network.info(); }
+
+  Settings settings;
+  models::Network network;
+  std::shared_ptr<const Task> task;  ///< not null
+  ComputeSettings compute;
+  std::optional<LoraOptions> lora;  ///< empty: no adapters
+  ImageSettings images;
+};
+
+/// What a run needs in addition.
+struct ResolvedRun : ResolvedModel {
+  explicit ResolvedRun(Settings given);
+
+  AugmentChoice augmentation;  ///< of the training data
+  OptimizerSettings optimizer;
+  FrozenSettings frozen;
+};
+
+}  // namespace tenon::train

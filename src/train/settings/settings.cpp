@@ -1,0 +1,615 @@
+// The settings of a run: one table of keys that set(), get(), toml() and keys() share.
+#include "train/settings/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <variant>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "base/system/option_ranges.h"
+#include "device/parse.h"
+#include "io/text/numbers.h"
+#include "io/text/toml.h"
+#include "models/network.h"
+#include "train/adapting/lora.h"
+#include "train/settings/images.h"
+#include "train/settings/published.h"
+
+namespace tenon::train {
+namespace {
+
+using Member = std::variant<std::string Settings::*, int Settings::*, std::int64_t Settings::*,
+                            double Settings::*, bool Settings::*>;
+
+struct Field {
+  const char* name;
+  const char* help;
+  Member member;
+  double low = 0, high = 1e15;
+};
+
+constexpr double kAny = 1e15;
+constexpr double kMostShare = 1000;  // of the learning rate, for a part
+
+constexpr char kNetwork[] = "network";  // written, and spoken of, only where there is one
+
+const Field kFields[] = {
+    {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
+     &Settings::model},
+    {kNetwork, "content of the file that model names", &Settings::network},
+    {"task",
+     "what the network learns: classification, multi_label, regression, or a registered task; "
+     "networks of text have a task of their own",
+     &Settings::task},
+    {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
+     &Settings::activation},
+    {"head",
+     "layers that replace the classifier of alexnet, vgg16, resnetN, inception_resnet_v2 or "
+     "bert_classifier: 256,relu",
+     &Settings::head},
+    {"lora", "LoRA adapters: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
+     &Settings::lora},
+    {"teacher", "run of the teacher network, for knowledge distillation", &Settings::teacher},
+    {"temperature", "softmax temperature of student and teacher in distillation",
+     &Settings::temperature, 1e-3, 1e6},
+    {"distill_weight", "weight of the distillation loss; the loss on the labels has the rest",
+     &Settings::distill_weight, 0, 1},
+    {"weights", "file of pretrained weights (.safetensors, .pt); tensors that fit are loaded",
+     &Settings::weights},
+    {"freeze", "layers whose weights are frozen, by name: features,classifier.0",
+     &Settings::freeze},
+    {"unfreeze_after", "epochs after which frozen layers are trained too; 0: never",
+     &Settings::unfreeze_after, 0, 1e6},
+    {"frozen_variants",
+     "with augmentation: epochs whose frozen-layer outputs are kept and reused in turn; 0: "
+     "recomputed in every step",
+     &Settings::frozen_variants, 0, 1e6},
+    {"keep_frozen",
+     "where outputs of frozen layers are kept: memory, disk, auto (both; on disk if computing took "
+     "1 s or more), off (recomputed in every step)",
+     &Settings::keep_frozen},
+    {"frozen_cache", "limit in GiB for frozen-layer outputs on disk, all runs together",
+     &Settings::frozen_cache, 0, 1e6},
+    {"rate_of", "learning rates of layers as factors of lr: features=0.1,classifier.0=2",
+     &Settings::rate_of},
+    {"tokenizer", "tokenizer for text: tokenizer.json, vocab.txt, vocab.json or their folder",
+     &Settings::tokenizer},
+    {"data",
+     "data source: digits[:TRAIN,TEST], scenes[:TRAIN,TEST], random[:TRAIN,TEST], mnist[:DIR], "
+     "cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, "
+     "numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or shards:PATTERN",
+     &Settings::data},
+    {"classes", "number of classes; 0: that of the data", &Settings::classes, 0, 1e6},
+    {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
+    {"max_steps", "limit of training steps; 0: none", &Settings::max_steps},
+    {"batch", "batch size", &Settings::batch, 1, 16777216},
+    {"optimizer", "optimizer: sgd, adam, adamw, rmsprop or levenberg", &Settings::optimizer},
+    {"lr", "learning rate", &Settings::lr, 0, 1e6},
+    {"momentum", "momentum of sgd and rmsprop", &Settings::momentum, 0, 1},
+    {"nesterov", "use Nesterov momentum in sgd", &Settings::nesterov},
+    {"beta2", "decay rate of the second moment of adam and adamw", &Settings::beta2, 0, 1},
+    {"eps", "epsilon of adam and adamw; of levenberg: damping added to the curvature",
+     &Settings::eps, 0, 1e30},
+    {"weight_decay", "weight decay", &Settings::weight_decay, 0, 1e6},
+    {"schedule",
+     "learning-rate schedule: constant, step, multistep, exponential, cosine, linear, polynomial, "
+     "cosine_restarts, inverse_sqrt, plateau or one_cycle",
+     &Settings::schedule},
+    {"milestones",
+     "multistep: epochs after which the rate is multiplied by gamma, 3,6, or becomes this factor "
+     "of lr, 3=0.4,6=0.2",
+     &Settings::milestones},
+    {"warmup", "warm-up epochs, at most half of the run", &Settings::warmup, 0, 1e6},
+    {"step_epochs",
+     "step and exponential: epochs between two changes; cosine_restarts: epochs of the first "
+     "period",
+     &Settings::step_epochs, 1e-6, 1e6},
+    {"gamma", "step, multistep, exponential and plateau: factor of one change", &Settings::gamma,
+     1e-9, 1},
+    {"min_lr_factor",
+     "cosine, linear, polynomial, cosine_restarts and plateau: lowest learning rate as a factor of "
+     "lr",
+     &Settings::min_lr_factor, 0, 1},
+    {"power", "polynomial: exponent of the fraction of steps that remain", &Settings::power, 1e-9,
+     1e6},
+    {"restart_multiply", "cosine_restarts: each period is this many times longer than the last",
+     &Settings::restart_multiply, 1, 1e6},
+    {"clip_norm", "gradient clipping: largest norm of all gradients together; 0: none",
+     &Settings::clip_norm, 0, kAny},
+    {"label_smoothing", "label smoothing: share of the target spread over all classes in training",
+     &Settings::label_smoothing, 0, 1},
+    {"precision",
+     "precision of matrix products and convolutions: fp32, tf32, bf16 or fp16; the CPU computes "
+     "tf32 and fp16 in fp32",
+     &Settings::precision},
+    {"layer_precision", "precision of single layers: 0=fp32,conv1=tf32",
+     &Settings::layer_precision},
+    {"seed", "random seed of weights, sample order, augmentation and dropout", &Settings::seed, 0,
+     9e15},
+    {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
+    {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"sampling",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     &Settings::sampling},
+    {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
+     &Settings::strict},
+    {"allow", "notes that strict accepts: seen (samples that equal training samples); empty: none",
+     &Settings::allow},
+    {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
+     &Settings::early_stopping, 0, 1e6},
+    {"keep_best",
+     "keep the epoch with the best validation result instead of the last; without a validation "
+     "part, the last",
+     &Settings::keep_best},
+    {"input_mean", "mean subtracted from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
+    {"input_std", "standard deviation that pixels are divided by", &Settings::input_std, 1e-9,
+     kAny},
+    {"augment",
+     "augmentation of training images: crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
+     "auto: the recipe's, for photographs",
+     &Settings::augment},
+    {"augment_on",
+     "where training images are decoded and augmented: cpu; gpu (nvJPEG); both: decoded by CPU "
+     "threads, augmented on the GPU; auto: gpu if it has JPEG engines and there are fewer than 12 "
+     "threads, else both, or cpu for crops and flips alone",
+     &Settings::augment_on},
+    {"preprocess",
+     "how image files are brought to the input size: auto is resize,center_crop; resize,ten_crop "
+     "averages ten crops in evaluation",
+     &Settings::preprocess},
+    {"normalize",
+     "means/standard deviations of channels: 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean "
+     "and input_std; auto: imagenet for image files",
+     &Settings::normalize},
+    {"broken", "images that cannot be decoded: skip (the next image replaces them) or error",
+     &Settings::broken},
+    {"background",
+     "background of transparent images: white, black, grey or #rrggbb; none: ignore transparency; "
+     "auto: the data source's, else none",
+     &Settings::background},
+    {"standardize", "standardize table columns with mean and deviation of the training part",
+     &Settings::standardize},
+    {"device", "device: cpu, cuda or cuda:N", &Settings::device},
+    {"tune",
+     "choice of GPU engines for products: off (cost model), read (measured before) or write "
+     "(measure unknown shapes)",
+     &Settings::tune},
+    {"threads", "compute threads; 0: all CPUs", &Settings::threads, 0, 1024},
+    {"workers", "data-loader threads; 0: one, or for image files as many as compute threads",
+     &Settings::workers, 0, 256},
+    {"keep_checkpoints", "number of newest checkpoints to keep", &Settings::keep_checkpoints, 1,
+     1e6},
+    {"checkpoint_steps", "steps between checkpoints within an epoch; 0: by time only",
+     &Settings::checkpoint_steps},
+    {"checkpoint_seconds", "seconds between checkpoints within an epoch; 0: by steps only",
+     &Settings::checkpoint_seconds, 0, kAny},
+};
+
+const Field& field(const std::string& key) {
+  std::vector<std::string> names;
+  for (const Field& f : kFields) {
+    if (key == f.name) return f;
+    if (f.name != std::string(kNetwork)) names.emplace_back(f.name);
+  }
+  const std::string near = nearest(key, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("there is no setting '", key, "'",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+[[noreturn]] void refuse(const Field& f, const std::string& value, const std::string& wanted) {
+  throw ValueError(cat("setting '", f.name, "' is '", value, "', must be ", wanted));
+}
+
+template <class T>
+const char* number_kind() {
+  return std::is_floating_point_v<T> ? "a number" : "a whole number";
+}
+
+std::string range_text(const Field& f, const char* kind) {
+  const bool open = f.high >= kAny;
+  const Range range{f.low <= -kAny ? -kNoLimit : f.low, open ? kNoLimit : f.high};
+  const std::string limits = range.text();
+  return limits.empty() ? std::string(kind) : cat(kind, open ? " of " : " ", limits);
+}
+
+template <class T>
+T parse_number(const Field& f, const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) refuse(f, text, number_kind<T>());
+  const auto number = static_cast<double>(value);
+  if (!(number >= f.low && number <= f.high)) refuse(f, text, range_text(f, number_kind<T>()));
+  return value;
+}
+
+bool parse_bool(const Field& f, const std::string& text) {
+  if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+  if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+  refuse(f, text, "true or false");
+}
+
+void check_choice(const Field& f, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  std::string all;
+  for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+  const std::string near = nearest(value, choices.data(), static_cast<int>(choices.size()));
+  refuse(f, value, cat("one of ", all, near.empty() ? "" : cat("; did you mean '", near, "'?")));
+}
+
+// Names are checked where they are given, not when the run has already begun.
+void check_name(const Field& f, const std::string& value) {
+  const std::string key = f.name;
+  if (key == "model" && !models::is_network_file(value)) models::info(value);
+  if (key == "task") check_choice(f, value, task_names());
+  if (key == "optimizer") check_choice(f, value, optim::names());
+  if (key == "schedule") check_choice(f, value, optim::schedule_names());
+  if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "allow" && !value.empty()) check_choice(f, value, {"seen"});
+  if (key == "layer_precision") parse_layer_precision(value);
+  if (key == "lora" && !value.empty()) parse_lora(value);
+  if (key == "milestones") parse_milestones(value);
+  if (key == "rate_of") parse_rates(value);
+  if (key == "augment" && value != "auto") parse_augment_choice(value, false);
+  if (key == "preprocess" && value != "auto") parse_fitting(value);
+  if (key == "normalize") parse_channel_scale(value);
+  if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
+  if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
+  if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
+  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
+  if (key == "tune") check_choice(f, value, {"off", "read", "write"});
+  if (key == "device") parse_device(value);  // a run may be read where its device is not
+  if (key == "activation" && !value.empty()) nn::activation(value);
+  if (key == "data" && value.empty())
+    refuse(f, value, "a data source, for example 'digits' or 'mnist'");
+}
+
+std::string text_of(const Settings& settings, const Field& f) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        const auto& value = settings.*member;
+        if constexpr (std::is_same_v<decltype(value), const std::string&>)
+          return value;
+        else if constexpr (std::is_same_v<decltype(value), const bool&>)
+          return value ? "true" : "false";
+        else
+          return cat(value);
+      },
+      f.member);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text) {
+  std::vector<std::pair<std::string, Precision>> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw ValueError(cat("setting 'layer_precision' holds '", item,
+                           "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
+    out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, double>> parse_rates(const std::string& text) {
+  std::vector<std::pair<std::string, double>> out;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    const std::size_t equals = item.find('=');
+    double share = 0;
+    const bool known = equals != std::string::npos && equals != 0 &&
+                       io::parse_number(std::string_view(item).substr(equals + 1), share) &&
+                       share > 0 && share <= kMostShare;
+    if (!known)
+      throw ValueError(
+          cat("setting 'rate_of' holds '", item,
+              "', must be LAYER=FACTOR with a factor of the learning rate above 0 and up to ",
+              kMostShare, ", as in 'features=0.1'; to keep a layer fixed, use 'freeze'"));
+    out.emplace_back(item.substr(0, equals), share);
+    at = end + 1;
+  }
+  return out;
+}
+
+data::Augmentation parse_augment(const std::string& text) {
+  data::Augmentation out;
+  if (text == "none") return out;
+  const auto bad = [&text] {
+    throw ValueError(cat("setting 'augment' is '", text,
+                         "', must be auto, none, or any of crop=N, flip and cutout=N, once each, "
+                         "with commas between, N from 1 to 4096"));
+  };
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at), key = item.substr(0, item.find('='));
+    at = end + 1;
+    if (item == "flip" && !out.flip) {
+      out.flip = true;
+      continue;
+    }
+    if ((key != "crop" && key != "cutout") || key.size() == item.size()) bad();
+    std::int64_t& value = key == "crop" ? out.crop : out.cutout;
+    if (value != 0) bad();
+    const char* last = item.data() + item.size();
+    const auto [stop, error] = std::from_chars(item.data() + key.size() + 1, last, value);
+    if (error != std::errc() || stop != last || value < 1 || value > 4096) bad();
+  }
+  return out;
+}
+
+Milestones parse_milestones(const std::string& text) {
+  Milestones out;
+  const auto bad = [&text] {
+    throw ValueError(cat("setting 'milestones' is '", text,
+                         "', must be epochs in ascending order, as in '3,6', or each with a factor "
+                         "of lr, as in '3=0.4,6=0.2'"));
+  };
+  const auto number = [&bad](const std::string& item) {
+    double value = 0;
+    const char* last = item.data() + item.size();
+    const auto [end, error] = std::from_chars(item.data(), last, value);
+    if (error != std::errc() || end != last || !(value >= 0 && value < 1e6)) bad();
+    return value;
+  };
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = std::min(item.find('='), item.size());
+    const double epoch = number(item.substr(0, equals));
+    if (!(epoch > (out.epochs.empty() ? 0 : out.epochs.back()))) bad();
+    out.epochs.push_back(epoch);
+    if (equals < item.size()) out.factors.push_back(number(item.substr(equals + 1)));
+  }
+  if (!out.factors.empty() && out.factors.size() != out.epochs.size()) bad();
+  return out;
+}
+
+models::Network SettingsNetwork::find(const Settings& s) {
+  if (s.described_ != nullptr && s.described_->is_of(s.model, s.network)) return *s.described_;
+  return s.network.empty() ? models::Network(s.model)
+                           : models::Network(models::NetworkFile{s.model, s.network});
+}
+
+const models::Network& SettingsNetwork::keep(Settings& s) {
+  if (s.described_ == nullptr || !s.described_->is_of(s.model, s.network))
+    s.described_ = std::make_shared<const models::Network>(find(s));
+  return *s.described_;
+}
+
+models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
+
+nn::AnyModule Settings::create_model(const models::Options& options) const {
+  if (described_ != nullptr && described_->is_of(model, network))
+    return described_->create(options);
+  return network.empty() ? models::create(model, options)
+                         : models::create(models::NetworkFile{model, network}, options);
+}
+
+std::string Settings::model_toml() const {
+  if (!network.empty()) return network;
+  return models::toml(model, {.classes = classes, .activation = activation, .head = head});
+}
+
+Settings Settings::for_model(const std::string& model) {
+  return with_recipe(
+      model, models::is_network_file(model) ? models::read_network(model).text : std::string());
+}
+
+// A recipe of one's own is checked as settings are, with the line to blame.
+void check_recipe(const Settings& settings, const models::Network& network) {
+  const io::TomlValue* recipe = network.recipe();
+  if (recipe == nullptr) return;
+  Settings scratch = settings;
+  for (const io::TomlEntry& entry : recipe->entries) try {
+      const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
+      scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
+      if (entry.key == "normalize")  // has as many channels as the network
+        require_channels(image_settings(scratch, network.info()).scale, scratch.model,
+                         network.info().input);
+    } catch (const ValueError& error) {
+      throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
+    }
+}
+
+Settings Settings::with_recipe(const std::string& model, const std::string& network) {
+  Settings s;
+  s.model = model;
+  s.network = network;
+  const models::Network& described = SettingsNetwork::keep(s);
+  const models::Recipe& r = described.info().recipe;
+  s.epochs = r.epochs;
+  s.batch = r.batch;
+  s.optimizer = r.optimizer;
+  s.lr = r.lr;
+  s.momentum = r.momentum;
+  s.weight_decay = r.weight_decay;
+  s.schedule = r.schedule;
+  s.milestones = r.milestones;
+  s.warmup = r.warmup;
+  s.data = r.data;
+  s.clip_norm = r.clip_norm;
+  s.input_mean = r.input_mean;
+  s.input_std = r.input_std;
+  s.normalize = r.normalize;
+  s.label_smoothing = r.label_smoothing;
+  s.beta2 = r.beta2;
+  s.eps = r.eps;
+  if (!network.empty()) check_recipe(s, described);
+  return s;
+}
+
+namespace {
+
+// The setting 'weights' of a file and of single settings, which come after it.
+std::string weights_in(const std::string& file,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string out;
+  if (!file.empty())
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file))
+      if (line.key == "weights") out = line.value;
+  for (const auto& [key, value] : overrides)
+    if (key == "weights") out = value;
+  return out;
+}
+
+}  // namespace
+
+Settings Settings::resolve(const std::string& model, const std::string& file,
+                           const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string chosen = model;
+  for (const auto& [key, value] : overrides)
+    if (model.empty() && key == "model") chosen = value;
+  Settings s;
+  if (chosen.empty() && !file.empty()) {
+    std::string network;
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file)) {
+      if (line.key == "model") chosen = line.value;
+      if (line.key == kNetwork) network = line.value;
+    }
+    if (!network.empty()) s = with_recipe(chosen, network);
+  }
+  if (s.network.empty())
+    s = for_model(model_as_published(weights_in(file, overrides),
+                                     chosen.empty() ? Settings().model : chosen));
+  const std::string used = s.model, network = s.network;
+  if (!file.empty()) s.apply_file(file);
+  for (const auto& [key, value] : overrides)
+    if (key != "model") s.set(key, value);
+  s.model = used;
+  s.network = network;
+  return s;
+}
+
+// A rate that suits one optimizer ruins another: unless they were given, rates follow the choice.
+void Settings::use_rates_of(const std::string& chosen) {
+  auto free = [&](const char* key) {
+    return std::find(given_.begin(), given_.end(), key) == given_.end();
+  };
+  const bool sgd = chosen == "sgd";
+  if (free("lr")) lr = sgd ? 0.05 : 0.001;
+  if (free("eps")) eps = chosen == "levenberg" ? 0.02 : 1e-8;
+  if (free("momentum")) momentum = sgd ? 0.9 : 0;
+  if (free("weight_decay")) weight_decay = sgd ? 5e-4 : chosen == "adamw" ? 0.01 : 0;
+}
+
+void Settings::set(const std::string& key, const std::string& value) {
+  const Field& f = field(key);
+  if (key == "optimizer" && value != optimizer) {
+    check_name(f, value);
+    use_rates_of(value);
+  }
+  std::visit(
+      [&](auto member) {
+        using T = std::remove_reference_t<decltype(this->*member)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          check_name(f, value);
+          // Read before the old one is given up: it may not be there.
+          if (key == "model")
+            network = models::is_network_file(value) ? models::read_network(value).text : "";
+          this->*member = value;
+        } else if constexpr (std::is_same_v<T, bool>) {
+          this->*member = parse_bool(f, value);
+        } else {
+          this->*member = parse_number<T>(f, value);
+        }
+      },
+      f.member);
+  given_.push_back(key);
+}
+
+std::string Settings::get(const std::string& key) const { return text_of(*this, field(key)); }
+
+void Settings::apply_file(const std::string& path) {
+  apply_lines(parse_settings(io::read_file(path, kMostSettingsText), path), path);
+}
+
+void Settings::apply_lines(const std::vector<SettingText>& lines, const std::string& path) {
+  const auto text = std::find_if(lines.begin(), lines.end(),
+                                 [](const SettingText& line) { return line.key == kNetwork; });
+  for (const SettingText& line : lines) {
+    try {
+      if (text != lines.end() && line.key == "model")
+        model = line.value;  // whose file may have moved: its text stands here
+      else
+        set(line.key, line.value);
+    } catch (const ValueError& error) {
+      throw ValueError(cat(path, ", line ", line.line, ": ", error.what()));
+    }
+  }
+}
+
+void require_in_range(const Settings& settings) {
+  for (const Field& f : kFields)
+    std::visit(
+        [&](auto member) {
+          using T = std::remove_cvref_t<decltype(settings.*member)>;
+          if constexpr (!std::is_same_v<T, std::string> && !std::is_same_v<T, bool>) {
+            const auto number = static_cast<double>(settings.*member);
+            if (!(number >= f.low && number <= f.high))
+              refuse(f, text_of(settings, f), range_text(f, number_kind<T>()));
+          }
+        },
+        f.member);
+}
+
+Settings Settings::of_run(const std::string& dir) {
+  const std::string file = dir + "/settings.toml";
+  return of_lines(parse_settings(io::read_file(file, kMostSettingsText), file), file);
+}
+
+Settings Settings::of_text(const std::string& toml, const std::string& source) {
+  return of_lines(parse_settings(toml, source), source);
+}
+
+// Without these a file that was cut off would count as a run of the defaults.
+Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
+  Settings out;
+  // Transforms of one's own are known to the program that trained the run. Another program can use
+  // the model, which needs none; what trains reads the list and refuses it.
+  std::vector<SettingText> checked;
+  for (const SettingText& line : lines)
+    if (line.key == "augment")
+      out.augment = line.value;
+    else
+      checked.push_back(line);
+  out.apply_lines(checked, file);
+  for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
+    if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
+        !(key == std::string("model") && !out.network.empty()))
+      throw FormatError(cat(file, " lacks '", key,
+                            "', which every run writes: the file is damaged or truncated"));
+  return out;
+}
+
+std::string Settings::toml() const {
+  std::string out = "# Settings of a Tenon run: tenon train --config FILE takes them.\n";
+  for (const Field& f : kFields) {
+    const bool text = std::holds_alternative<std::string Settings::*>(f.member);
+    const std::string value = text_of(*this, f);
+    if (f.name == std::string(kNetwork) && value.empty()) continue;
+    out += cat(f.name, " = ", text ? io::toml_quoted(value) : value, "  # ", f.help, "\n");
+  }
+  return out;
+}
+
+std::vector<Settings::Key> Settings::keys() const {
+  std::vector<Key> out;
+  for (const Field& f : kFields)
+    if (f.name != std::string(kNetwork)) out.push_back({f.name, f.help, text_of(*this, f)});
+  return out;
+}
+
+}  // namespace tenon::train
