@@ -8,7 +8,9 @@
 
 #include "base/str.h"
 #include "io/file.h"
+#include "models/network.h"
 #include "models/weights/published_config.h"
+#include "train/settings/settings.h"
 
 namespace tenon::train {
 std::string model_as_published(const std::string& weights, const std::string& model) {
