@@ -16,8 +16,8 @@
 #include <tenon/ops.h>
 
 #include "io/folder.h"
-#include "train/sessions/data_record.h"
 #include "train/runs/sample_record.h"
+#include "train/sessions/data_record.h"
 #include "train/toy.h"
 
 using namespace tenon;
