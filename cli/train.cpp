@@ -47,6 +47,9 @@ constexpr Shortcut kShortcuts[] = {
      "Data"},
     {"--broken", "broken", "HOW",
      "images that cannot be decoded: skip (the next image replaces them) or error", "Data"},
+    {"--allow", "allow", "NOTES",
+     "notes that --strict accepts: seen (samples of the test part that equal training samples)",
+     "Data"},
     {"--sampling", "sampling", "HOW",
      "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
      "class equally often)",
@@ -118,7 +121,8 @@ constexpr Shortcut kShortcuts[] = {
 
 // Settings that may change on resume without changing the results.
 bool may_change_on_resume(const std::string& key) {
-  return key == "epochs" || key == "threads" || key == "device" || key == "data" || key == "strict";
+  return key == "epochs" || key == "threads" || key == "device" || key == "data" ||
+         key == "strict" || key == "allow";
 }
 
 struct TrainOptions {
@@ -356,6 +360,9 @@ std::vector<std::string> what_was_measured(const train::TrainResult& result,
   lines.push_back(fmt::format("test {} (epoch {}, {}, measured once)",
                               metrics_text(task, test.metrics, test.loss, false), test.epoch,
                               samples_text(test.samples)));
+  if (result.test_seen && result.test_seen->seen > 0)
+    lines.push_back(
+        fmt::format("training has seen {} of the test part", to_string(*result.test_seen)));
   return lines;
 }
 
@@ -583,9 +590,12 @@ int run_train(const TrainOptions& options) {
 
 // Values of a setting, for completion and help; the library checks them.
 std::vector<std::string> words_for(const std::string& key) {
-  if (key == "data")
-    return {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
-            "idx:",   "csv:",   "npy:",   "text:", "lines:"};
+  if (key == "data") {
+    std::vector<std::string> kinds;
+    for (const data::SourceKind& kind : data::source_kinds())
+      kinds.push_back(fmt::format("{}{}", kind.name, kind.needs_path ? ":" : ""));
+    return kinds;
+  }
   if (key == "task") return train::task_names();
   if (key == "augment")
     return {"auto",
@@ -597,6 +607,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "resized_crop,flip,randaugment"};
   if (key == "augment_on") return {"auto", "cpu", "gpu", "both"};
   if (key == "broken") return {"skip", "error"};
+  if (key == "allow") return {"seen"};
   if (key == "sampling") return {"uniform", "balanced"};
   if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();
@@ -629,6 +640,7 @@ void add_options(Command& command, TrainOptions& options) {
                                  : std::string(shortcut.key) == "keep_frozen"    ? "auto"
                                  : std::string(shortcut.key) == "unfreeze_after" ? "never"
                                  : std::string(shortcut.key) == "broken"         ? "skip"
+                                 : std::string(shortcut.key) == "allow"          ? "none"
                                  : std::string(shortcut.key) == "sampling"       ? "uniform"
                                  : std::string(shortcut.key) == "temperature"    ? "4"
                                  : std::string(shortcut.key) == "distill_weight" ? "0.5"

@@ -49,6 +49,10 @@ void add_part(Command& command, PartOptions& options) {
       .choices = {"train", "validation", "test", "all"};
   command.flag(options.strict, "--strict",
                "treat notes as errors: data that would be skipped, converted or assumed");
+  command
+      .option(options.allow, "--allow", "NOTES",
+              "notes that --strict accepts: seen (samples that equal training samples)", "none")
+      .choices = {"seen"};
 }
 
 std::optional<data::Split> PartOptions::split() const {

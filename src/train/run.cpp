@@ -36,6 +36,7 @@
 #include "train/runs/run_data.h"
 #include "train/runs/run_folder.h"
 #include "train/runs/sample_record.h"
+#include "train/sessions/data_record.h"
 #include "train/sessions/planned.h"
 #include "train/sessions/session.h"
 #include "train/settings/images.h"
@@ -165,15 +166,13 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
-// Images of the same names may be others than before the run was stopped: it has learnt from both.
-void keep_record(const std::string& dir, const data::Dataset& training, bool resume) {
-  const std::string file = cat(dir, "/", kSampleRecordFile);
-  SampleRecord record = SampleRecord::of(training);
-  if (resume) try {
-      record.add(SampleRecord::load(file));
-    } catch (const Error&) {  // none, or damaged: written anew
-    }
-  record.save(file);
+// A test part with files of its own should hold no training samples. Within one file, equal rows
+// may be in both parts.
+Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& seen) {
+  if (!seen || seen->seen == 0 || !has_test_files(settings.data)) return {};
+  Note note = note_on_seen(*seen, "the test part", settings.allow == "seen");
+  note.first = settings.data;
+  return {note};
 }
 
 TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
@@ -201,12 +200,16 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
     session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
+  DataRecord record(sets, resume ? dir : "");
+  if (settings.strict) {
+    refuse_notes(record.changes());
+    if (has_test_files(settings.data)) refuse_notes(notes_on_test(settings, record.test_seen()));
+  }
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
   if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
-  o.write_beside = [&sets, resume](const std::string& folder) {
-    keep_record(folder, *sets.train, resume);
-  };
+  o.write_beside = [&record](const std::string& folder) { record.begin(folder); };
+  o.before_results = [&record] { record.finish(); };
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
@@ -214,6 +217,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   const std::vector<std::string> told = notes_on_data(sets);
   for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
+  for (const Note& note : record.changes()) session.tell(cat("note: ", to_string(note)));
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
@@ -223,6 +227,11 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
+  if (result.test) {
+    result.test_seen = record.test_seen();
+    for (const Note& note : notes_on_test(settings, result.test_seen))
+      session.tell(cat("note: ", to_string(note)));
+  }
   if (session.adapted && result.reason != StopReason::Interrupted && !dir.empty())
     write_without_adapters(session, dir);
   return result;
@@ -233,7 +242,8 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
-    "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict"};
+    "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict",
+    "allow"};
 
 bool is_free_to_change(const std::string& key) {
   return std::find(std::begin(kFreeToChange), std::end(kFreeToChange), key) !=

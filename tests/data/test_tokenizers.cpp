@@ -153,6 +153,6 @@ TEST_CASE("tokenizers: damaged or unknown files are refused by name") {
                 R"("sep":["x",3],"cls":["y",0]}})")
             .find("puts token 3") != std::string::npos);
   CHECK(refusal("{}").find("no 'model'") != std::string::npos);
-  CHECK(refusal("[1").find("no JSON") != std::string::npos);
+  CHECK(refusal("[1").find("not a JSON object") != std::string::npos);
   CHECK_THROWS_AS(Tokenizer::open("/nowhere/tokenizer.json"), IoError);
 }

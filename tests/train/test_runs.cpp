@@ -281,6 +281,26 @@ TEST_CASE("runs: damaged or lost best weights do not stop a run from finishing")
   }
 }
 
+TEST_CASE("runs: a fold of other samples than those that the folds began with is refused") {
+  const TestFolder folder;
+  const std::string dir = folder / "folds", table = folder / "table.csv";
+  std::string rows = "a,b,label\n";
+  for (int k = 0; k < 60; ++k)
+    rows += std::to_string(k % 7) + "," + std::to_string(k % 5) + "," + (k % 2 ? "x" : "y") + "\n";
+  io::write_file(table, rows);
+  const Settings settings =
+      Settings::resolve("mlp:2-4-2", "", {{"data", "csv:" + table}, {"epochs", "1"}});
+  const auto changed = [&](int fold, const Settings&, const std::string&) {
+    if (fold == 2) io::write_file(table, rows + "1,1,x\n");
+    return train::RunOptions();
+  };
+  const auto refused = doctest::Contains(
+      "was changed since the folds began, and all folds must divide the same samples");
+  CHECK_THROWS_WITH_AS(train::start_folds(settings, 2, dir, changed), refused, ValueError);
+  io::write_file(table, rows);
+  CHECK(train::resume_folds(dir).size() == 2);
+}
+
 TEST_CASE("runs: folds exclude others from their folder until they have ended") {
   const TestFolder folder;
   const std::string dir = folder / "folds", table = folder / "table.csv";

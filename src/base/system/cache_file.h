@@ -37,6 +37,21 @@ class CacheFolder {
   /// Like why_refused().
   const std::string& refusal() const noexcept { return refusal_; }
 
+  // The folder must be open. Links are never followed.
+
+  /// Whether there is an entry of this name, whatever it is.
+  bool holds(const std::string& name) const noexcept;
+  /// Marks a file as used now. Marks of the last `seconds` stay as they are.
+  void touch(const std::string& name, std::int64_t seconds = 0) const noexcept;
+  void remove(const std::string& name) const noexcept;
+  /// If files whose names end in `ending` have more than `most` bytes, removes the least recently
+  /// used ones until they have at most `left`. Also removes temporary files that are older than
+  /// `stale` seconds, which killed processes left behind. Throws std::bad_alloc.
+  void shrink(std::string_view ending, std::int64_t most, std::int64_t left,
+              std::int64_t stale) const;
+  /// Free bytes of its disk; nullopt if they are unknown.
+  std::optional<std::int64_t> free_bytes() const noexcept;
+
  private:
   int fd_ = -1;
   std::string refusal_;

@@ -72,7 +72,7 @@ std::int64_t spec_number(const std::string& text, const std::string& spec) {
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < 0)
-    throw ValueError(cat("data '", spec, "': '", text, "' is no whole number"));
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a whole number"));
   return value;
 }
 
@@ -80,7 +80,7 @@ double spec_share(const std::string& text, const std::string& spec) {
   const bool percent = text.ends_with('%');
   double value = 0;
   if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
-    throw ValueError(cat("data '", spec, "': '", text, "' is no share, as 0.2 is"));
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a share, such as 0.2"));
   return percent ? value / 100 : value;
 }
 

@@ -112,6 +112,11 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
   if (labels) {
     parts.target = class_targets(target, classes, "from_tensors");
     parts.classes = classes;
+  } else if (classes > 0) {
+    throw ValueError(cat("from_tensors: 'classes' is ", classes, ", but targets ", target.shape(),
+                         " of type ", target.dtype(),
+                         " are not class indices: give integers of shape [N], or leave 'classes' "
+                         "at 0"));
   }
   return parts;
 }

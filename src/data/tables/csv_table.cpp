@@ -56,14 +56,15 @@ class CsvTable {
     read_columns();
     ReadTable table_read;
     TensorDatasetParts& out = table_read.all;
-    Samples& samples = table_read.samples;
+    Samples samples;
     if (options_.labelled && options_.classes) samples.marks.classes = number_classes(out);
     if (group_ != kNone)
       samples.marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
     samples.name = name_, samples.count = rows_;
     samples.class_names = out.class_names;
-    const Chosen chosen =
-        divided ? choose_samples(options_.split, Split::All, samples) : every_row();
+    table_read.name = name_, table_read.count = rows_;
+    if (divided) table_read.division = std::make_shared<const Division>(options_.split, samples);
+    const Chosen chosen = divided ? table_read.division->choose(Split::All) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     if (divided && options_.split.chronological) note_times(chosen.parts);
     // What words and missing numbers become is learnt from the training part alone.
@@ -285,9 +286,10 @@ class CsvTable {
     raw_ = std::move(rows.columns);
     lines_ = std::move(rows.lines);
     rows_ = std::ssize(lines_);
-    if (rows_ == 0 && rows.unlabelled.count > 0)
-      throw FormatError(cat(name_, ": none of its ", rows.unlabelled.count, " rows has a label in ",
-                            title(label_).text(), " (label=NAME says which column holds them)"));
+    if (rows_ == 0 && rows.unlabelled.rows.count > 0)
+      throw FormatError(cat(name_, ": none of its ", rows.unlabelled.rows.count,
+                            " rows has a label in ", title(label_).text(),
+                            " (label=NAME says which column holds them)"));
     if (rows_ == 0) throw FormatError(cat(name_, ": holds a header but no rows"));
     note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
     note_unlabelled(rows.unlabelled);
@@ -434,17 +436,22 @@ class CsvTable {
                                                             : options_.class_names;
   }
   // An empty label never is a class; "NA" is where the column is said to hold words alone.
-  void note_unlabelled(const OddField& left_out) {
-    const OddField& kept = label_ == kNone ? OddField{} : raw_[label_].missing;
-    const OddField& rows = left_out.count > 0 ? left_out : kept;
+  void note_unlabelled(const Unlabelled& unlabelled) {
+    const OddField& rows = unlabelled.rows;
     if (rows.count == 0) return;
-    const bool word = options_.classes && !trimmed(rows.text).empty();
-    const char* const left = left_out.count == 0 ? ""
-                             : rows.count == 1   ? " and is left out"
-                                                 : " and are left out";
+    std::string forms;
+    bool word = false;
+    for (const auto& [form, count] : unlabelled.forms) {
+      forms += cat(forms.empty() ? "" : ", ", in_quotes(form));
+      if (unlabelled.forms.size() > 1) forms += cat(" in ", count);
+      word = word || (options_.classes && !form.empty());
+    }
+    const char* const left = rule_.keep_rows   ? ""
+                             : rows.count == 1 ? " and is left out"
+                                               : " and are left out";
     notes_.push_back(
-        {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (",
-             in_quotes(rows.text), ")", left,
+        {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (", forms, ")",
+             left,
              word ? cat("; category=", title(label_).option(), " takes such words for classes")
                   : ""),
          rows.count, cat(name_, ", line ", rows.line)});
@@ -504,9 +511,15 @@ class CsvTable {
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
-    TableClasses classes =
-        number_labels(raw_[label_], known_classes(), file_.numbers(),
-                      cat(name_, ": ", title(label_).text()), rule_.only_empty, notes_);
+    TableClasses classes = number_labels({.column = raw_[label_],
+                                          .known = known_classes(),
+                                          .format = file_.numbers(),
+                                          .file = name_,
+                                          .title = title(label_).text(),
+                                          .lines = lines_,
+                                          .words = rule_.only_empty,
+                                          .unknown_kept = rule_.keep_rows},
+                                         notes_);
     parts.class_names = std::move(classes.names);
     parts.classes = std::ssize(parts.class_names);
     return std::move(classes.of_rows);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,6 +42,8 @@ class LineReader {
   /// A class as a row's field holds it, without spaces around it. What is one class with them and
   /// without, and what may stand for a missing one, is noted.
   std::string_view label(std::string_view field);
+  /// A field that stays valid as long as the reader: most fields are views of the file's text.
+  std::string_view kept(std::string_view field);
   const std::string& file() const { return file_; }
   const std::string& group() const { return of_group_; }
   std::int64_t line() const { return reader_->line(); }
@@ -76,6 +79,7 @@ class LineReader {
   Notes notes_;
   Note quoted_{};
   std::map<std::string, LabelCount, std::less<>> labels_;
+  std::deque<std::string> kept_;  // fields that are not in `text_`, because quotes were removed
 };
 
 }  // namespace tenon::data

@@ -148,6 +148,17 @@ void OddField::add(std::int64_t at, std::string_view field) {
   text = field.substr(0, 60);
 }
 
+void Unlabelled::add(std::int64_t line, std::string_view field) {
+  rows.add(line, field);
+  const std::string_view form = trimmed(field);
+  const auto known = std::find_if(forms.begin(), forms.end(),
+                                  [&](const auto& each) { return each.first == form; });
+  if (known == forms.end())
+    forms.emplace_back(form, 1);
+  else
+    ++known->second;
+}
+
 std::string_view trimmed(std::string_view field) {
   constexpr std::string_view plain = " \t", odd[] = {"\xc2\xa0", "\xe2\x80\xaf"};
   for (bool more = true; more;) {
@@ -274,10 +285,9 @@ TableRows TableFile::read(const std::vector<Reading>& how, const std::vector<Dat
     if (fields.size() != columns())
       throw FormatError(cat(name_, ": line ", reader.line(), " has ", fields.size(),
                             " columns where the first row has ", columns()));
-    if (label.column < fields.size() && !label.keep_rows &&
-        label.is_missing(fields[label.column])) {
+    if (label.column < fields.size() && label.is_missing(fields[label.column])) {
       pass.rows.unlabelled.add(reader.line(), fields[label.column]);
-      continue;
+      if (!label.keep_rows) continue;
     }
     pass.rows.lines.push_back(reader.line());
     for (std::size_t c = 0; c < fields.size(); ++c)

@@ -30,7 +30,7 @@ class TokenizerJson {
 
   Json parse(std::string_view bytes) const {
     Json json = io::parse_json_or_discard(bytes);
-    if (json.is_discarded() || !json.is_object()) damaged("is no JSON object");
+    if (json.is_discarded() || !json.is_object()) damaged("is not a JSON object");
     return json;
   }
 
@@ -54,7 +54,7 @@ class TokenizerJson {
   std::int64_t whole(const Json& value, const char* what) const {
     if (!value.is_number_integer() || value.get<double>() < 0 ||
         value.get<double>() >= static_cast<double>(kMostTokens))
-      damaged(cat("has ", what, " that is no number of a token"));
+      damaged(cat("has ", what, " that is not the number of a token"));
     return value.get<std::int64_t>();
   }
   const Json& list(const Json& json, const char* key) const {

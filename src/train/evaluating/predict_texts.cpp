@@ -217,7 +217,7 @@ TextLines TrainedModel::read_texts(const std::string& source) const {
   return whole_lines(lines);
 }
 
-Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
+Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allow_seen) const {
   const models::Info& info = this->info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
   const std::int64_t length = text_length(opened_->model);
@@ -259,7 +259,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
       Tensor::from(inputs, pairs ? Shape{count, 2, length} : Shape{count, length}),
       zeros({count}, DType::Int64).eval());
   if (const auto seen = record_->seen(*set, 0, count); seen && seen->seen > 0)
-    out.push_back({cat("training has seen ", to_string(*seen)), seen->about(), {}});
+    out.push_back(note_on_seen(*seen, "", allow_seen));
   return out;
 }
 

@@ -127,7 +127,7 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   out.data = selection.data;
   out.part = selection.part;
   out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
-  note_seen(selection, *set, out);
+  note_seen(selection, *set, options.allow_seen, out);
   if (!std::isfinite(out.loss))
     out.notes.push_back(
         {out.targets == 0
@@ -156,7 +156,7 @@ std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const
 // Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
 // to warn. A file that changed since is divided otherwise: what is a test sample now may have been
 // trained on.
-void TrainedModel::note_seen(Selection& selection, const data::Dataset& set,
+void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, bool allowed,
                              Evaluation& out) const {
   out.seen = seen_samples(set);
   if (!out.seen)
@@ -172,9 +172,23 @@ void TrainedModel::note_seen(Selection& selection, const data::Dataset& set,
                              out.seen ? cat("training has seen ", to_string(*out.seen))
                                       : "training may have seen some of the evaluated samples"),
                          1, selection.data});
-  if (!selection.own && out.seen && out.seen->seen > 0)
-    out.notes.push_back(
-        {cat("training has seen ", to_string(*out.seen)), out.seen->about(), selection.data});
+  else if (selection.own && held_out && has_changed(set, selection.part))
+    out.notes.push_back({cat("the ", data::name(selection.part),
+                             " part has changed since the run began: the metrics are not "
+                             "comparable with those that the run printed"),
+                         1, selection.data});
+  if (selection.own || !out.seen || out.seen->seen == 0) return;
+  Note note = note_on_seen(*out.seen, "", allowed);
+  note.first = selection.data;
+  out.notes.push_back(std::move(note));
+}
+
+// Whether a held-out part is another one than the run recorded.
+bool TrainedModel::has_changed(const data::Dataset& part, data::Split which) const {
+  if (record_ == nullptr) return false;
+  const HeldOutDigests& recorded = record_->held_out();
+  const std::string& before = which == data::Split::Test ? recorded.test : recorded.validation;
+  return !before.empty() && held_out_digest(part) != before;
 }
 
 // 0 where it is not known: a part may be fit to be read where the whole is not.

@@ -22,6 +22,7 @@ void Fit::prepare() {
   p_.batch = train_->batch();
   p_.examples = train_->epoch_size();
   p_.data = o_.data_digest;
+  p_.teacher = o_.teacher_digest;
   p_.steps_per_epoch = train_->batches();
   p_.loader_seed = train_->state().seed;
   lay_out_steps();
@@ -105,6 +106,11 @@ void Fit::restore(Checkpoint checkpoint) {
                          data_change(saved.data, p_.data),
                          ". Samples that are now held out may have been trained on, so the run "
                          "cannot be resumed: restore the data, or start a new run"));
+  if (!saved.teacher.empty() && !p_.teacher.empty() && saved.teacher != p_.teacher)
+    throw ValueError(cat(checkpoint.path,
+                         " was written with another teacher: its weights have changed since. The "
+                         "rest of the run would learn from another network than its beginning: "
+                         "restore the teacher's file, or start a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
@@ -201,6 +207,7 @@ void Fit::checkpoint() {
     fail(p_.step, "",
          cat("the loss is finite, but the optimizer state is not, so it is not saved",
              smaller_steps(t_.optimizer->lr())));
+  if (p_.step > 0) before_results();
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
@@ -231,6 +238,7 @@ void Fit::settle_checkpoint() {
 }
 
 void Fit::save_best(int epoch) const {
+  before_results();
   io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
                                metadata({{"epoch", cat(epoch)}}));
 }

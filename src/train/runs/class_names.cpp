@@ -2,11 +2,13 @@
 #include "train/runs/class_names.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <span>
 #include <utility>
 
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 
 #include "base/index.h"
@@ -62,6 +64,27 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? cat(out, ", …") : out;
 }
 
+// The first sample of a class and the number of the others: "rows.txt, line 3 (and 4 others)".
+std::string samples_of_class(const data::Dataset& set, std::int64_t number) {
+  std::int64_t count = 0, first = 0;
+  const auto take = [&](std::int64_t index, std::int64_t label) {
+    if (label == number && count++ == 0) first = index;
+  };
+  if (const auto images = set.images(); images != nullptr) {
+    for (std::int64_t k = 0; k < set.size(); ++k) take(k, images->label(k));
+  } else {
+    std::vector<std::byte> input(at(set.input_shape().numel()) * item_size(set.input_dtype()));
+    for (std::int64_t k = 0; k < set.size(); ++k) {
+      std::int64_t label = 0;
+      set.get({&k, 1}, input.data(), &label);
+      take(k, label);
+    }
+  }
+  if (count == 0) return "";
+  return cat(set.sample_name(first),
+             count == 1 ? "" : cat(" (and ", count - 1, count == 2 ? " other" : " others", ")"));
+}
+
 // Of a run that has trained for an epoch; false where no file says anything yet.
 bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& names) {
   for (const char* name : {"model.safetensors", "best.safetensors"}) {
@@ -103,13 +126,16 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
              // Labels by their values: 0 and 1 are no classes of a model that knows 10 and 20.
       by_value = model_has_words && std::all_of(known.begin(), known.end(), is_number);
   std::vector<std::int64_t> numbers;
-  for (const std::string& name : names) {
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    const std::string& name = names[k];
     const auto found = number_of.find(name);
     if (found != number_of.end()) {
       numbers.push_back(found->second);
     } else if (by_value || (set_has_words && (model_has_words || is_number(name)))) {
-      throw FormatError(cat("'", data, "': its class '", name,
-                            "' is not one of the model's classes (", some_of(known), ")"));
+      const std::string where = samples_of_class(*set, static_cast<std::int64_t>(k));
+      throw FormatError(cat("'", data, "': ", where.empty() ? "" : cat(where, ": "), "its class '",
+                            name, "' is not one of the model's classes (", some_of(known),
+                            "): correct the class, or leave the samples out"));
     }
   }
   if (names.size() > known.size())

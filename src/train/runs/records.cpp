@@ -29,7 +29,7 @@ double to_double(const Json& json) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  throw FormatError(cat("'", text, "' is no number"));
+  throw FormatError(cat("'", text, "' is not a number"));
 }
 
 constexpr char kValidation[] = "validation_", kTest[] = "test_", kLoss[] = "loss";
@@ -59,6 +59,7 @@ Json to_json(const EpochReport& e) {
   out["seconds"] = number(e.seconds);
   out["items_per_s"] = number(e.items_per_s);
   out["best"] = e.best;
+  if (e.validation_samples > 0) out["validation_samples"] = e.validation_samples;
   return out;
 }
 
@@ -94,6 +95,7 @@ EpochReport epoch_from(const Json& json) {
   e.seconds = to_double(json.at("seconds"));
   e.items_per_s = to_double(json.at("items_per_s"));
   e.best = json.at("best").get<bool>();
+  e.validation_samples = json.value("validation_samples", std::int64_t{0});
   return e;
 }
 
@@ -121,6 +123,7 @@ std::string to_json(const Progress& p) {
                            .add("batch", p.batch)
                            .add("samples", p.examples)
                            .add("data", p.data)
+                           .add("teacher", p.teacher)
                            .add("first_epoch", p.first_epoch)
                            .add("first_step", p.first_step)
                            .add("loader_seed", p.loader_seed)
@@ -146,6 +149,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     // Earlier builds called the number "examples".
     p.examples = json.at(json.contains("samples") ? "samples" : "examples").get<std::int64_t>();
     p.data = json.value("data", std::string());
+    p.teacher = json.value("teacher", std::string());
     p.first_epoch = json.at("first_epoch").get<std::int64_t>();
     p.first_step = json.at("first_step").get<std::int64_t>();
     p.loader_seed = json.at("loader_seed").get<std::uint64_t>();

@@ -21,7 +21,8 @@ struct Progress {
   /// less, starting with the current epoch, which began after `first_epoch` epochs and `first_step`
   /// steps.
   std::int64_t batch = 0, examples = 0;
-  std::string data;  ///< data_digest() of the training samples; "" if unknown
+  std::string data;     ///< data_digest() of the training samples; "" if unknown
+  std::string teacher;  ///< digest of the teacher's weights; "" without a teacher or if unknown
   std::int64_t first_epoch = 0, first_step = 0;
   std::uint64_t loader_seed = 0;
   std::uint64_t generator_seed = 0, generator_counter = 0;

@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
+#include "data/samples/part_folders.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
@@ -223,22 +224,36 @@ std::int64_t text_length(const ResolvedModel& model) {
 }
 
 bool is_drawn_source(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";
+  const data::SourceKind* const kind = data::source_kind(spec);
+  return kind != nullptr && kind->generated;
 }
 
 bool names_test_part(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return kind == "mnist" || kind == "idx" || kind == "cifar10" || kind == "cifar100" ||
-         !named(spec).test.empty() || (kind == "npy" && named(spec).paths.size() == 4);
+  const data::SourceKind* const kind = data::source_kind(spec);
+  if (kind != nullptr && kind->published) return true;
+  const Named source = named(spec);
+  return !source.test.empty() || (source.kind == "npy" && source.paths.size() == 4);
+}
+
+bool has_test_files(const std::string& spec) {
+  if (names_test_part(spec)) return true;
+  const Named source = named(spec);
+  const bool divided =
+      std::find(source.options.begin(), source.options.end(), "parts=no") != source.options.end();
+  if (source.kind != "folder" || source.paths.empty() || divided) return false;
+  const fs::path folder = io::system_path(source.paths[0]);
+  std::error_code ignored;
+  std::vector<std::string> names;
+  for (const std::string& name : names_in(folder.string(), ignored))
+    if (!name.starts_with('.') && fs::is_directory(folder / name, ignored)) names.push_back(name);
+  return !data::part_folders(source.paths[0], names).test.empty();
 }
 
 bool has_path(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return spec.size() > kind.size() + 1 &&
-         (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
-          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs" ||
-          kind == "spans" || kind == "folder" || kind == "list" || kind == "shards");
+  const data::SourceKind* const kind = data::source_kind(spec);
+  const std::size_t colon = spec.find(':');
+  return kind != nullptr && !kind->generated && colon == std::string_view(kind->name).size() &&
+         colon + 1 < spec.size();
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

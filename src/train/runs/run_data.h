@@ -63,6 +63,8 @@ std::int64_t text_length(const ResolvedModel& model);
 bool is_drawn_source(const std::string& spec);
 /// Whether a source always has a test part: published datasets, and sources with "test=".
 bool names_test_part(const std::string& spec);
+/// Whether the test part has files of its own: names_test_part(), or a folder with a test folder.
+bool has_test_files(const std::string& spec);
 
 /// Applies settings to a resumed run. Throws ValueError for a setting that would change its
 /// results.

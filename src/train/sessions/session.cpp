@@ -15,9 +15,12 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
+#include "base/digest.h"
 #include "base/str.h"
 #include "base/system/cache_file.h"
 #include "data/loading/prefetch.h"
+#include "data/text/span_dataset.h"
+#include "graph/on_host.h"
 #include "io/file.h"
 #include "optim/warmup.h"
 #include "train/adapting/frozen.h"
@@ -421,6 +424,17 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
 
 namespace {
 
+std::string digest_of_weights(const nn::AnyModule& net) {
+  Digester digester;
+  for (const auto& [name, tensor] : net.state_dict()) {
+    const Tensor host = on_host(tensor);
+    digester.add(name);
+    digester.add(checksum({static_cast<const char*>(host.data()),
+                           static_cast<std::size_t>(host.numel()) * item_size(host.dtype())}));
+  }
+  return digester.result().hex();
+}
+
 std::vector<double> of_channels(const std::vector<double>& each, std::size_t channels) {
   return each.size() == 1 ? std::vector<double>(channels, each[0]) : each;
 }
@@ -468,6 +482,7 @@ void Session::open_teacher(const data::Dataset& set) {
                          "' (", own.front(), ", …), or in another order"));
   const Settings& theirs = model.settings();
   teacher = model.net();
+  teacher_digest = digest_of_weights(*teacher);
   // Pixels are scaled as the run's network wants them.
   const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
@@ -494,6 +509,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
   o.teacher = teacher;
+  o.teacher_digest = teacher_digest;
   o.temperature = settings.temperature;
   o.distill_weight = settings.distill_weight;
   o.mixing = run.augmentation.mixing;

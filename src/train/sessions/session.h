@@ -64,6 +64,7 @@ struct Session {
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // network with LoRA adapters, if the settings ask for them
   std::optional<nn::AnyModule> teacher;
+  std::string teacher_digest;  // of its weights
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, validation, test;

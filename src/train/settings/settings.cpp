@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <variant>
 
 #include <tenon/error.h>
@@ -12,6 +11,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "device/parse.h"
 #include "io/text/numbers.h"
 #include "io/text/toml.h"
@@ -139,6 +139,8 @@ const Field kFields[] = {
      &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
+    {"allow", "notes that strict accepts: seen (samples that equal training samples); empty: none",
+     &Settings::allow},
     {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
      &Settings::early_stopping, 0, 1e6},
     {"keep_best",
@@ -204,21 +206,16 @@ const Field& field(const std::string& key) {
   throw ValueError(cat("setting '", f.name, "' is '", value, "', must be ", wanted));
 }
 
-// A limit as it may be typed: whole where it is.
-std::string limit_text(double limit) {
-  return std::abs(limit) < kAny && limit == std::floor(limit)
-             ? std::to_string(static_cast<std::int64_t>(limit))
-             : cat(limit);
-}
-
 template <class T>
 const char* number_kind() {
   return std::is_floating_point_v<T> ? "a number" : "a whole number";
 }
 
 std::string range_text(const Field& f, const char* kind) {
-  return f.high >= kAny ? cat(kind, " of at least ", limit_text(f.low))
-                        : cat(kind, " from ", limit_text(f.low), " to ", limit_text(f.high));
+  const bool open = f.high >= kAny;
+  const Range range{f.low <= -kAny ? -kNoLimit : f.low, open ? kNoLimit : f.high};
+  const std::string limits = range.text();
+  return limits.empty() ? std::string(kind) : cat(kind, open ? " of " : " ", limits);
 }
 
 template <class T>
@@ -254,6 +251,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "allow" && !value.empty()) check_choice(f, value, {"seen"});
   if (key == "layer_precision") parse_layer_precision(value);
   if (key == "lora" && !value.empty()) parse_lora(value);
   if (key == "milestones") parse_milestones(value);

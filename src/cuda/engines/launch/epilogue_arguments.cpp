@@ -2,9 +2,15 @@
 #include "cuda/engines/launch/epilogue_arguments.h"
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "cuda/engines/launch/tickets.h"
 
 namespace tenon::cuda {
+
+std::vector<std::uint64_t>& words_of_thread() {
+  static const PerThread<std::vector<std::uint64_t>> words;
+  return words.get();
+}
 
 void ArgumentBlock::fill(std::vector<std::uint64_t>& out, const Binding& binding) const {
   out.assign(words.begin(), words.end());

@@ -23,6 +23,11 @@ struct ArgumentBlock {
   void rename(std::span<const ValueId> renamed);
 };
 
+/// The calling thread's words for the launch that it prepares. They keep their memory, so that a
+/// settled step does not allocate. A launch must have taken them before the thread prepares
+/// another.
+std::vector<std::uint64_t>& words_of_thread();
+
 /// The arguments of an epilogue. An epilogue that reduces its whole result has partial results in
 /// the kernel's workspace and a counter of finished blocks.
 class EpilogueArguments {

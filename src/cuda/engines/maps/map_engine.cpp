@@ -8,7 +8,6 @@
 
 #include <tenon/error.h>
 
-#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -49,13 +48,9 @@ class MapKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // The vectors keep their memory, so that a settled step does not allocate.
-    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
-    std::vector<std::uint64_t>& words = words_of_thread.get();
+    std::vector<std::uint64_t>& words = words_of_thread();
     for (const Launch& launch : launches_) {
-      words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
-      for (const auto& [word, value] : launch.arguments.pointers)
-        words[static_cast<std::size_t>(word)] = address(binding, value);
+      launch.arguments.fill(words, binding);
       void* params[] = {words.data()};
       if (launch.resident)
         launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
