@@ -103,6 +103,8 @@ int main() {
   train::Trainer trainer(net, nn::CrossEntropyLoss(), adam, {.epochs = 8});
   data::Loader validation(data::subset(shapes, kept));
   const train::TrainResult result = trainer.fit(balanced, validation);
-  std::printf("validation accuracy %.1f %%\n", 100 * *result.epochs.back().validation_accuracy);
-  check(*result.epochs.back().validation_accuracy > 0.9, "the network tells both shapes apart");
+  std::printf("validation accuracy %.1f %%\n",
+              100 * *result.epochs.back().validation_metrics["accuracy"]);
+  check(*result.epochs.back().validation_metrics["accuracy"] > 0.9,
+        "the network tells both shapes apart");
 }

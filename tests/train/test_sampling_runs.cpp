@@ -54,7 +54,8 @@ TEST_CASE("sampling runs: balanced sampling draws classes equally often and resu
   const TestFolder dir;
   train::Settings settings = settings_for(uneven_table(dir), "mlp:2-8-2");
   settings.set("sampling", "balanced");
-  const train::Session session(settings, train::open_data(settings));
+  const train::ResolvedRun resolved(settings);
+  const train::Session session(resolved, train::open_data(resolved));
   const std::vector<double>& weights = session.train->options().sampling.weights;
   REQUIRE(std::ssize(weights) == session.train->dataset().size());
   double total = 0;
