@@ -50,7 +50,10 @@ class MapKernel final : public Kernel {
   void run(const Binding& binding) const override {
     std::vector<std::uint64_t>& words = words_of_thread();
     for (const Launch& launch : launches_) {
-      launch.arguments.fill(words, binding);
+      // Not ArgumentBlock::fill(): values from own_values_ on are temporaries in the workspace.
+      words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
+      for (const auto& [word, value] : launch.arguments.pointers)
+        words[static_cast<std::size_t>(word)] = address(binding, value);
       void* params[] = {words.data()};
       if (launch.resident)
         launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
