@@ -171,8 +171,7 @@ TomlValue NamedNetwork::resolved(const Options& options) const {
   check(options);
   TomlValue keys = keys_;
   if (!head_in(options).empty()) overlay(keys, *with_head_);
-  // The sizes in a name such as mlp:784-300-10 include the outputs.
-  const bool outputs_are_named = family_.set_sizes != nullptr && !sizes_.empty();
+  const bool outputs_are_named = family_.sizes_have_outputs && !sizes_.empty();
   if (options.classes > 0 && !outputs_are_named)
     keys.set("classes", io::toml_whole(options.classes));
   if (!options.activation.empty()) {
