@@ -123,8 +123,8 @@ class Memory(GpuTest):
     def test_the_plan_refuses_before_training(self):
         self.need_emulator()
         large = ["train", "mlp:784-512-10", "--device", "cuda", "--data", "digits:8000,50", "--batch", "8000", "--out"]
-        self.fails(6, *large, "planned", TENON_FAKE_CUDA_MEMORY="48", says=["more than the limit", "float32[8000, 512]", "smaller batch"])
-        self.fails(6, *large, "batch", TENON_FAKE_CUDA_MEMORY="24", says=["more than the limit", "float32[8000, 512]", "smaller batch"])
+        self.fails(6, *large, "planned", TENON_FAKE_CUDA_MEMORY="48", says=["more than the 48 MiB of the device", "float32[8000, 512]", "smaller batch"])
+        self.fails(6, *large, "batch", TENON_FAKE_CUDA_MEMORY="24", says=["more than the 24 MiB of the device", "float32[8000, 512]", "smaller batch"])
 
     def test_limit(self):
         self.fails(6, "train", "fcn_r", "--device", "cuda", "--memory-limit", "100MB", "--out", "limit",
