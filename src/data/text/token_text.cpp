@@ -317,9 +317,10 @@ class ClassLines : public DatasetWith<Provenance> {
     add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_of)));
     std::string about = cat(lines.size(), pairs_ ? " pairs of texts of " : " lines of ",
                             of_files(file_, test_file_, part_of), " in ", names.size(), " classes");
+    const std::int64_t classes = std::ssize(names);
     set_info({.input_shape = pairs_ ? Shape{2, length_} : Shape{length_},
               .input_dtype = DType::Int64,
-              .classes = std::ssize(names),
+              .classes = classes,
               .class_names = std::move(names),
               .description = std::move(about),
               .in_memory = true});
