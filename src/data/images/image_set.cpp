@@ -111,9 +111,10 @@ class LossLog {
 DatasetInfo info_of(const ImageFiles& images, const ImageOptions& options) {
   const Shape shape = shape_of(options);
   std::vector<std::string> names = images.class_names();
+  const std::int64_t classes = std::ssize(names);
   return {.input_shape = shape,
           .input_dtype = DType::UInt8,
-          .classes = std::ssize(names),
+          .classes = classes,
           .class_names = std::move(names),
           .views = shape.rank() == 4 ? shape[0] : 1,
           .description = images.describe()};

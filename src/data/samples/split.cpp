@@ -213,16 +213,17 @@ Parts divide_in_time(const SplitOptions& o, std::int64_t samples, const std::str
 // samples takes a second.
 void sort_by_class(Indices& list, const Indices& classes) {
   if (list.empty()) return;
-  const auto [least, most] = std::minmax_element(classes.begin(), classes.end());
+  const auto ends = std::minmax_element(classes.begin(), classes.end());
+  const std::int64_t least = *ends.first;
   const std::uint64_t range =
-      static_cast<std::uint64_t>(*most) - static_cast<std::uint64_t>(*least);
+      static_cast<std::uint64_t>(*ends.second) - static_cast<std::uint64_t>(least);
   if (range >= list.size() + 1024) {
     std::stable_sort(list.begin(), list.end(), [&](std::int64_t a, std::int64_t b) {
       return classes[at(a)] < classes[at(b)];
     });
     return;
   }
-  const auto slot = [&](std::int64_t i) { return at(classes[at(i)] - *least); };
+  const auto slot = [&](std::int64_t i) { return at(classes[at(i)] - least); };
   std::vector<std::size_t> begins(range + 2);
   for (const std::int64_t i : list) ++begins[slot(i) + 1];
   std::partial_sum(begins.begin(), begins.end(), begins.begin());

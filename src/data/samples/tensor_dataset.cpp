@@ -145,7 +145,6 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
 
 Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
                       const std::string& what) {
-  constexpr std::size_t kMostLabels = 1'000'000;
   std::vector<std::int64_t> found = to_int64(labels, what, "class labels");
   const bool known = !values.empty();
   if (!known) {
@@ -153,7 +152,7 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     std::erase(values, kIgnoredTarget);
-    if (values.size() > kMostLabels)
+    if (std::ssize(values) > kMostLabels)
       throw ValueError(cat(what, ": has ", values.size(), " different labels: are these classes?"));
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
