@@ -213,7 +213,9 @@ const char* number_kind() {
 
 std::string range_text(const Field& f, const char* kind) {
   const bool open = f.high >= kAny;
-  const Range range{f.low <= -kAny ? -kNoLimit : f.low, open ? kNoLimit : f.high};
+  Range range{f.low, f.high};
+  if (f.low <= -kAny) range.low = -kNoLimit;
+  if (open) range.high = kNoLimit;
   const std::string limits = range.text();
   return limits.empty() ? std::string(kind) : cat(kind, open ? " of " : " ", limits);
 }
