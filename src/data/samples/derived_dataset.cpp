@@ -120,11 +120,12 @@ bool DerivedDataset::augments() const {
 
 void DerivedDataset::capabilities(Capabilities& offered) const {
   offered.add<Provenance>(this);
-  if (augments()) offered.add<AugmentedSamples>(this);
+  if (offered.wants<AugmentedSamples>() && augments()) offered.add<AugmentedSamples>(this);
   if (changes_samples()) return;
   if (images_) offered.add<ImageSamples>(this);
-  if (!of_sources<GeneratedSamples>().empty()) offered.add<GeneratedSamples>(this);
-  if (!of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
+  if (offered.wants<GeneratedSamples>() && !of_sources<GeneratedSamples>().empty())
+    offered.add<GeneratedSamples>(this);
+  if (offered.wants<ImageJobs>() && !of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
 }
 
 void DerivedDataset::get(std::span<const std::int64_t> indices, void* inputs, void* targets) const {

@@ -37,7 +37,8 @@ class RenumberedClasses final : public data::DerivedDataset {
   }
   void capabilities(data::Capabilities& offered) const override {
     DerivedDataset::capabilities(offered);
-    if (source().made_on_demand()) offered.add<data::GeneratedSamples>(this);
+    if (offered.wants<data::GeneratedSamples>() && source().made_on_demand())
+      offered.add<data::GeneratedSamples>(this);
   }
   bool changes_samples() const override { return true; }
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
