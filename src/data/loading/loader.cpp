@@ -23,6 +23,7 @@
 #include "data/pixels/scale.h"
 #include "data/samples/image_jobs.h"
 #include "data/samples/order.h"
+#include "data/samples/sample_pieces.h"
 #include "data/samples/sampling.h"
 #include "device/backend.h"
 #include "device/buffer.h"
@@ -235,9 +236,8 @@ struct Loader::Impl {
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     if (scaled) check_channels(options, dataset->input_shape());
-    stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
-    target_bytes = static_cast<std::size_t>(dataset->target_shape().numel()) *
-                   item_size(dataset->target_dtype());
+    stored_bytes = data::input_bytes(dataset->info());
+    target_bytes = data::target_bytes(dataset->info());
     state.seed = options.seed;
   }
 
