@@ -110,6 +110,10 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   return out;
 }
 
+bool has_test_folder(const std::string& folder) {
+  return !part_folders(folder, sub_folders(io::system_path(folder))).test.empty();
+}
+
 // Refuses part folders where class folders are expected: inside a class, or inside another part. As
 // images of one class, training and test images would be mixed.
 void refuse_parts_within(const fs::path& folder, const std::string& what) {

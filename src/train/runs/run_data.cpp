@@ -13,7 +13,7 @@
 #include "base/digest.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
-#include "data/samples/part_folders.h"
+#include "data/images/image_items.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
@@ -240,13 +240,8 @@ bool has_test_files(const std::string& spec) {
   const Named source = named(spec);
   const bool divided =
       std::find(source.options.begin(), source.options.end(), "parts=no") != source.options.end();
-  if (source.kind != "folder" || source.paths.empty() || divided) return false;
-  const fs::path folder = io::system_path(source.paths[0]);
-  std::error_code ignored;
-  std::vector<std::string> names;
-  for (const std::string& name : names_in(folder.string(), ignored))
-    if (!name.starts_with('.') && fs::is_directory(folder / name, ignored)) names.push_back(name);
-  return !data::part_folders(source.paths[0], names).test.empty();
+  return source.kind == "folder" && !source.paths.empty() && !divided &&
+         data::has_test_folder(source.paths[0]);
 }
 
 bool has_path(const std::string& spec) {
