@@ -70,8 +70,7 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   if (settings_.data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
-    if (!own_data(data, here.data)) return std::nullopt;
-    return here;
+    return is_own_data(data, here.data) ? std::optional(std::move(here)) : std::nullopt;
   } catch (const IoError&) {  // moved: what is given may be where it lies now
     const auto moved = moved_data(data, settings_.data);
     if (!moved) return std::nullopt;

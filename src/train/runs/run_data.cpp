@@ -142,14 +142,12 @@ bool read_alike(const std::string& a, const std::string& b) {
          first.test.empty() == second.test.empty() && first.options == second.options;
 }
 
-std::optional<std::string> own_data(const std::string& data, const std::string& located) {
-  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return std::nullopt;
-  if (!has_path(data) && !has_path(located)) return located;
+bool is_own_data(const std::string& data, const std::string& located) {
+  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return false;
+  if (!has_path(data) && !has_path(located)) return true;
   const Named given = named(data), own = named(located);
-  if (!all_same(given.paths, own.paths, same_path) ||
-      (!given.test.empty() && !same_path(given.test, own.test)))
-    return std::nullopt;
-  return located;
+  return all_same(given.paths, own.paths, same_path) &&
+         (given.test.empty() || same_path(given.test, own.test));
 }
 
 std::optional<std::string> moved_data(const std::string& data, const std::string& run_data) {
