@@ -39,7 +39,7 @@ class KeptSet final : public data::DerivedDataset {
  public:
   KeptSet(std::vector<std::shared_ptr<const KeptRecords>> variants,
           const std::shared_ptr<const data::Dataset>& of, const Shape& shape, bool in_memory)
-      : DerivedDataset(info_of(of->info(), shape, in_memory && variants.size() == 1), {of}),
+      : DerivedDataset(info_of(of->info(), shape, in_memory), {of}),
         variants_(std::move(variants)) {}
 
  private:
