@@ -283,10 +283,6 @@ data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& 
   return {.weights = data::class_balanced_weights(set)};
 }
 
-}  // namespace
-
-namespace {
-
 std::string until_released(const FrozenSettings& frozen) {
   const int epochs = frozen.until_epoch;
   return epochs == 0 ? ""
