@@ -524,7 +524,6 @@ void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
   settings_.threads = threads();
-  SettingsNetwork::keep(settings_);
   context_ = context_of(ResolvedModel(settings_));
 }
 
@@ -568,7 +567,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
 
 void TrainedModel::resolve() {
   const ContextScope scope(context_);
-  SettingsNetwork::keep(settings_);
   ResolvedModel model(settings_);
   Predictor predictor(net_, model);
   opened_ = std::make_shared<const Opened>(Opened{std::move(model), std::move(predictor)});
