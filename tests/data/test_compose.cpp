@@ -16,6 +16,7 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 
+#include "data/epochs.h"
 #include "data/samples/image_jobs.h"
 #include "io/folder.h"
 
@@ -113,22 +114,12 @@ Samples augmented(const Dataset& set, const std::vector<std::int64_t>& numbers, 
 }
 
 // Every batch of so many epochs, in order.
-std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from, int epochs,
-                          data::LoaderOptions o = {}) {
+std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from,
+                          int epoch_count, data::LoaderOptions o = {}) {
   o.batch = 4, o.workers = workers, o.seed = from.seed;
   data::Loader loader(set, o);
   loader.set_state(from);
-  std::vector<float> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<float>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<float>(loader, epoch_count);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "data/epochs.h"
 #include "data/samples/sampling.h"
 
 namespace {
@@ -37,21 +38,11 @@ std::shared_ptr<data::Dataset> numbers(std::int64_t count) {
 }
 
 // Inputs of so many epochs from a position on.
-std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState& from, int epochs,
-                          std::int64_t count = 30) {
+std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState& from,
+                          int epoch_count, std::int64_t count = 30) {
   data::Loader loader(numbers(count), o);
   loader.set_state(from);
-  std::vector<float> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<float>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<float>(loader, epoch_count);
 }
 
 // Inputs of 4 MiB each, and the most that was read at once.
