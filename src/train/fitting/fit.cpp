@@ -161,7 +161,7 @@ void Fit::end_epoch() {
   p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = p_.targets = 0;
   if (folder_ != nullptr) {
-    folder_->append_csv(csv_line(r, {}, own_metrics(task_)));
+    folder_->append_csv(r);
     folder_->append_json(json_line(r));
   }
   checkpoint();
