@@ -15,7 +15,6 @@
 #include <tenon/shapes_only.h>
 #include "base/background.h"
 #include "base/str.h"
-#include "data/images/image_spec.h"
 #include "data/text/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
@@ -26,7 +25,6 @@
 #include "train/adapting/lora.h"
 #include "train/adapting/standardized.h"
 #include "train/adapting/tensor_names.h"
-#include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
 #include "train/fitting/step.h"

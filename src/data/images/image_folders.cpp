@@ -9,7 +9,6 @@
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
-#include "io/video/video.h"
 
 namespace tenon::data {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "base/str.h"
 #include "base/system/option_ranges.h"
-#include "data/images/image_spec.h"
 #include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"

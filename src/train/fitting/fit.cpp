@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 #include "io/tensors/safetensors.h"
-#include "train/batches/resident.h"
 #include "train/fitting/fit.h"
 #include "train/fitting/last_batch.h"
 #include "train/fitting/part_fits.h"

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
