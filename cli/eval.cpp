@@ -1,6 +1,5 @@
 // tenon eval: evaluates a trained model and prints metrics, a confusion matrix or JSON.
 #include <fmt/core.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/train.h>

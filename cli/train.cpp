@@ -630,7 +630,7 @@ void add_options(Command& command, TrainOptions& options) {
                          "network: lenet5, resnet56, mlp:784-300-10 (sizes in the name); 'tenon "
                          "models' lists all; or a file of your own, net.toml",
                          false);
-  model.suggestions = model_names();
+  model.suggestions = models::names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
     const std::string fallback = std::string(shortcut.key) == "data"             ? "digits"

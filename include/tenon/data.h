@@ -137,10 +137,16 @@ class TENON_API GeneratedSamples {
 /// Collects the capability that Dataset::as() asks for.
 class Capabilities {
  public:
+  /// Whether capabilities of type T are asked for. A dataset that asks others before it offers one
+  /// must ask only then: otherwise the questions multiply in datasets that are made of others.
+  template <class T>
+  bool wants() const {
+    return wanted_ == typeid(T);
+  }
   /// Offers a capability of type T, usually an interface that the dataset implements.
   template <class T>
   void add(const T* capability) {
-    if (wanted_ == typeid(T)) found_ = capability;
+    if (wants<T>()) found_ = capability;
   }
 
  private:

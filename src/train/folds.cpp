@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <system_error>
 
 #include <tenon/error.h>
@@ -108,12 +107,17 @@ std::string digest_of_data(const Settings& settings) {
   return set == nullptr ? "" : held_out_digest(*set);
 }
 
+// The digest of what a setting of FoldsFile::kDigested names; "" if there is nothing to compare.
+std::string digest_of(const Settings& settings, const std::string& key) {
+  return key == kData ? digest_of_data(settings) : digest_of_path(settings.get(key));
+}
+
 // A fold that begins with something else than those before is not a fold of the same training.
 void require_same_files(const FoldsFile& folds) {
   for (const auto& [key, digest] : folds.digests) {
+    if (digest_of(folds.settings, key) == digest) continue;
     const std::string value = folds.settings.get(key);
     const bool is_data = key == kData;
-    if ((is_data ? digest_of_data(folds.settings) : digest_of_path(value)) == digest) continue;
     throw ValueError(cat(
         "setting '", key, "': ", value,
         is_data || io::is_there(value) ? " was changed since the folds began" : " no longer exists",
@@ -174,11 +178,6 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (dir.empty()) throw ValueError("folds: a folder for the runs is missing");
   require_no_runs(dir);
   FoldsFile file{folds, settings, {}};
-  for (const char* key : FoldsFile::kDigested)
-    if (std::string digest =
-            key == std::string_view(kData) ? "" : digest_of_path(settings.get(key));
-        !digest.empty())
-      file.digests[key] = std::move(digest);
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
@@ -189,8 +188,9 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
                          source_options(ResolvedModel(last), nullptr, tokenizer)) == nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
-  if (std::string digest = digest_of_data(settings); !digest.empty())
-    file.digests[kData] = std::move(digest);
+  for (const char* key : FoldsFile::kDigested)
+    if (std::string digest = digest_of(settings, key); !digest.empty())
+      file.digests[key] = std::move(digest);
   create_folder(dir);
   const FolderLock lock(dir);
   require_no_runs(dir);  // another process may have started some meanwhile

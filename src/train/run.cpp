@@ -15,7 +15,6 @@
 #include <tenon/shapes_only.h>
 #include "base/background.h"
 #include "base/str.h"
-#include "data/images/image_spec.h"
 #include "data/text/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
@@ -26,7 +25,6 @@
 #include "train/adapting/lora.h"
 #include "train/adapting/standardized.h"
 #include "train/adapting/tensor_names.h"
-#include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
 #include "train/fitting/step.h"
@@ -166,10 +164,10 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
-// A test part with files of its own should hold no training samples. Within one file, equal rows
-// may be in both parts.
+// For a test part with files of its own, which should hold no training samples. Within one file,
+// equal rows may be in both parts.
 Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& seen) {
-  if (!seen || seen->seen == 0 || !has_test_files(settings.data)) return {};
+  if (!seen || seen->seen == 0) return {};
   Note note = note_on_seen(*seen, "the test part", settings.allow == "seen");
   note.first = settings.data;
   return {note};
@@ -201,9 +199,10 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
   DataRecord record(sets, resume ? dir : "");
+  const bool own_test = has_test_files(settings.data);
   if (settings.strict) {
     refuse_notes(record.changes());
-    if (has_test_files(settings.data)) refuse_notes(notes_on_test(settings, record.test_seen()));
+    if (own_test) refuse_notes(notes_on_test(settings, record.test_seen()));
   }
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
@@ -229,8 +228,9 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
       for (const std::string& name : set->broken()) result.broken.push_back(name);
   if (result.test) {
     result.test_seen = record.test_seen();
-    for (const Note& note : notes_on_test(settings, result.test_seen))
-      session.tell(cat("note: ", to_string(note)));
+    if (own_test)
+      for (const Note& note : notes_on_test(settings, result.test_seen))
+        session.tell(cat("note: ", to_string(note)));
   }
   if (session.adapted && result.reason != StopReason::Interrupted && !dir.empty())
     write_without_adapters(session, dir);
@@ -522,7 +522,6 @@ void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
   settings_.threads = threads();
-  SettingsNetwork::keep(settings_);
   context_ = context_of(ResolvedModel(settings_));
 }
 
@@ -566,7 +565,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
 
 void TrainedModel::resolve() {
   const ContextScope scope(context_);
-  SettingsNetwork::keep(settings_);
   ResolvedModel model(settings_);
   Predictor predictor(net_, model);
   opened_ = std::make_shared<const Opened>(Opened{std::move(model), std::move(predictor)});

@@ -10,7 +10,6 @@
 
 #include <tenon/error.h>
 #include <tenon/io.h>
-#include <tenon/system.h>
 #include <tenon/train.h>
 
 #include "base/str.h"

@@ -16,6 +16,7 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 
+#include "data/epochs.h"
 #include "data/samples/image_jobs.h"
 #include "io/folder.h"
 
@@ -66,6 +67,18 @@ class Named : public data::DatasetWith<data::Provenance, data::AugmentedSamples>
   std::string name_;
 };
 
+// Counts how often it is asked what it can do.
+class Asked : public Dataset {
+ public:
+  Asked() : Dataset({.input_shape = {1}, .classes = 2}) {}
+  std::int64_t size() const override { return 1; }
+  void get(std::span<const std::int64_t>, void*, void*) const override {}
+  mutable int questions = 0;
+
+ private:
+  void capabilities(data::Capabilities&) const override { ++questions; }
+};
+
 Set named(std::int64_t size, float first, const std::string& name) {
   return std::make_shared<Named>(size, first, name);
 }
@@ -101,22 +114,12 @@ Samples augmented(const Dataset& set, const std::vector<std::int64_t>& numbers, 
 }
 
 // Every batch of so many epochs, in order.
-std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from, int epochs,
-                          data::LoaderOptions o = {}) {
+std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from,
+                          int epoch_count, data::LoaderOptions o = {}) {
   o.batch = 4, o.workers = workers, o.seed = from.seed;
   data::Loader loader(set, o);
   loader.set_state(from);
-  std::vector<float> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<float>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<float>(loader, epoch_count);
 }
 
 }  // namespace
@@ -315,6 +318,19 @@ TEST_CASE("compose: map changes inputs and targets") {
   CHECK_FALSE(plain->is_augmented());
   CHECK_THROWS_AS(data::map(nullptr, [](data::Sample&) {}), ValueError);
   CHECK_THROWS_AS(data::map(whole, data::SampleFunction()), ValueError);
+}
+
+TEST_CASE("compose: a question about a dataset made of others reaches each of them once") {
+  const auto asked = std::make_shared<Asked>();
+  Set all = asked;
+  for (int k = 0; k < 8; ++k) all = data::subset(all, {0});
+  asked->questions = 0;
+  CHECK_FALSE(all->is_augmented());
+  CHECK(asked->questions == 1);
+  CHECK(all->as<data::GeneratedSamples>() == nullptr);
+  CHECK(asked->questions == 2);
+  CHECK(all->sample_name(0) == "sample 1");
+  CHECK(asked->questions == 3);
 }
 
 TEST_CASE("compose: map to other shapes and types") {

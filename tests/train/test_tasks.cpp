@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <tenon/data.h>
@@ -57,6 +58,25 @@ class Ordinal : public train::Classification {
 
  private:
   std::string name_;
+};
+
+// Inputs of 4 MiB each with two labels, and the most that was read at once.
+class LargeLabels : public data::Dataset {
+ public:
+  LargeLabels()
+      : Dataset({.input_shape = {1 << 20},
+                 .target_shape = {2},
+                 .target_dtype = DType::Float32,
+                 .in_memory = true}) {}
+  std::int64_t size() const override { return 50; }
+  void get(std::span<const std::int64_t> indices, void* /*inputs*/, void* targets) const override {
+    most_ = std::max(most_, indices.size() << 22);
+    std::fill_n(static_cast<float*>(targets), 2 * indices.size(), 1.0f);
+  }
+  std::size_t most() const { return most_; }
+
+ private:
+  mutable std::size_t most_ = 0;
 };
 
 void register_ordinal() {
@@ -350,6 +370,15 @@ TEST_CASE("tasks: the metrics of several labels") {
   const std::vector<float> shares =
       task->predictions(Tensor::from(std::vector<float>{0, 100}, {1, 2})).eval().to_vector<float>();
   CHECK(shares == std::vector<float>{0.5f, 1});
+}
+
+TEST_CASE("tasks: labels of large inputs are checked a few samples at a time") {
+  const LargeLabels set;
+  const train::Settings settings;
+  const models::Info info = models::info("mlp:1048576-2");
+  train::find_task("multi_label")->check_data({settings, info, set}, data::Split::Train);
+  CHECK(set.most() > 0);
+  CHECK(set.most() <= std::size_t{32} << 20);
 }
 
 TEST_CASE("tasks: a run learns several labels from arrays, and refuses other targets") {

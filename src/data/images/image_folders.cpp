@@ -9,7 +9,6 @@
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
-#include "io/video/video.h"
 
 namespace tenon::data {
 namespace {
@@ -108,6 +107,10 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   if (error) throw IoError(cat(folder.string(), ": ", error.message()));
   std::sort(out.begin(), out.end());
   return out;
+}
+
+bool has_test_folder(const std::string& folder) {
+  return !part_folders(folder, sub_folders(io::system_path(folder))).test.empty();
 }
 
 // Refuses part folders where class folders are expected: inside a class, or inside another part. As

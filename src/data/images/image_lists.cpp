@@ -7,7 +7,6 @@
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
 #include "data/tables/line_reader.h"
-#include "io/video/video.h"
 
 namespace tenon::data {
 namespace {

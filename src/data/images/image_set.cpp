@@ -289,7 +289,7 @@ class AugmentedSet final : public DerivedDataset {
  public:
   AugmentedSet(const std::shared_ptr<const Dataset>& set, const Transforms& augment,
                const std::vector<double>& mean)
-      : DerivedDataset(without_memory(set->info()), {set}),
+      : DerivedDataset(set->info(), {set}),
         target_(target_of({.input = set->input_shape(), .mean = mean})),
         steps_(augment.steps()) {
     if (set->input_dtype() != DType::UInt8)
@@ -299,10 +299,6 @@ class AugmentedSet final : public DerivedDataset {
   }
 
  private:
-  static DatasetInfo without_memory(DatasetInfo info) {
-    info.in_memory = false;  // training transforms the samples
-    return info;
-  }
   bool changes_samples() const override { return true; }
   bool augments() const override { return true; }
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,

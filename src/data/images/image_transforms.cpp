@@ -9,7 +9,6 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "scalar/image.h"
 
 namespace tenon::data {
 namespace {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstddef>
 
-#include <tenon/dtype.h>
 #include <tenon/error.h>
 
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -75,10 +75,7 @@ void RandomDataset::get(std::span<const std::int64_t> indices, void* inputs, voi
 
 void RandomDataset::get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed,
                                   std::int64_t epoch, void* inputs, void* targets) const {
-  const std::size_t of_input =
-                        static_cast<std::size_t>(input_shape().numel()) * item_size(input_dtype()),
-                    of_target = static_cast<std::size_t>(target_shape().numel()) *
-                                item_size(target_dtype());
+  const std::size_t of_input = input_bytes(info()), of_target = target_bytes(info());
   auto *input = static_cast<std::byte*>(inputs), *target = static_cast<std::byte*>(targets);
   for (const std::int64_t index : indices) {
     SampleRandom random(seed, epoch, index);

@@ -11,18 +11,12 @@
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
 #include "data/samples/joined_dataset.h"
+#include "data/samples/sample_pieces.h"
 #include "data/samples/sampling.h"
 #include "data/samples/split.h"
 
 namespace tenon::data {
 namespace {
-
-std::size_t input_bytes(const DatasetInfo& info) {
-  return at(info.input_shape.numel()) * item_size(info.input_dtype);
-}
-std::size_t target_bytes(const DatasetInfo& info) {
-  return at(info.target_shape.numel()) * item_size(info.target_dtype);
-}
 
 class FunctionDataset final : public Dataset {
  public:

@@ -7,7 +7,7 @@
 #include <tenon/images.h>
 
 #include "base/index.h"
-#include "base/str.h"
+#include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -120,11 +120,12 @@ bool DerivedDataset::augments() const {
 
 void DerivedDataset::capabilities(Capabilities& offered) const {
   offered.add<Provenance>(this);
-  if (augments()) offered.add<AugmentedSamples>(this);
+  if (offered.wants<AugmentedSamples>() && augments()) offered.add<AugmentedSamples>(this);
   if (changes_samples()) return;
   if (images_) offered.add<ImageSamples>(this);
-  if (!of_sources<GeneratedSamples>().empty()) offered.add<GeneratedSamples>(this);
-  if (!of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
+  if (offered.wants<GeneratedSamples>() && !of_sources<GeneratedSamples>().empty())
+    offered.add<GeneratedSamples>(this);
+  if (offered.wants<ImageJobs>() && !of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
 }
 
 void DerivedDataset::get(std::span<const std::int64_t> indices, void* inputs, void* targets) const {
@@ -147,9 +148,8 @@ void DerivedDataset::read(std::span<const std::int64_t> indices, const Version& 
   };
   auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
   if (!map_) return from_source(0, indices, input, target);
-  const DatasetInfo& info = source().info();
-  const std::size_t of_input = at(info.input_shape.numel()) * item_size(info.input_dtype),
-                    of_target = at(info.target_shape.numel()) * item_size(info.target_dtype);
+  const std::size_t of_input = input_bytes(source().info()),
+                    of_target = target_bytes(source().info());
   std::vector<std::int64_t> own;
   own.reserve(indices.size());
   for (std::size_t from = 0; from < indices.size(); from += own.size()) {

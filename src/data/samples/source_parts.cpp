@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "io/file.h"
-#include "io/text/csv.h"
+#include "io/text/numbers.h"
 
 namespace tenon::data {
 namespace {

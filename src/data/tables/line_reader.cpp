@@ -5,7 +5,6 @@
 #include <functional>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 
 #include "base/str.h"
 #include "io/text/encoding.h"

@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 #include <tenon/text.h>
 
 #include "base/index.h"

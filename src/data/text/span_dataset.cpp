@@ -5,7 +5,6 @@
 #include <set>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 
 #include "base/index.h"
 #include "base/str.h"

@@ -8,7 +8,6 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
-#include "data/samples/split.h"
 #include "data/text/text_parts.h"
 #include "data/text/text_readers.h"
 #include "data/tokens/narrow_tokens.h"

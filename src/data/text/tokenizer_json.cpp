@@ -9,7 +9,6 @@
 
 #include <tenon/error.h>
 
-#include "base/index.h"
 #include "base/str.h"
 #include "data/tokens/tokenizer_impl.h"
 #include "io/text/json.h"

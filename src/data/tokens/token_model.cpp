@@ -7,8 +7,6 @@
 #include <queue>
 #include <set>
 
-#include "base/index.h"
-
 namespace tenon::data {
 namespace {
 

@@ -6,7 +6,6 @@
 #include <exception>
 
 #include "base/str.h"
-#include "base/system/folder_names.h"
 
 namespace tenon::train {
 namespace {

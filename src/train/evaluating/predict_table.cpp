@@ -17,6 +17,7 @@
 
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
+#include "data/samples/sample_pieces.h"
 #include "data/samples/tensor_dataset.h"
 #include "data/tables/csv_dataset.h"
 #include "data/tables/csv_spec.h"
@@ -65,9 +66,7 @@ class NotedRows : public data::DerivedDataset {
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
              void* targets) const override {
     if (labelled_) return read(indices, version, inputs, targets);
-    std::vector<std::byte> none(indices.size() *
-                                static_cast<std::size_t>(source().target_shape().numel()) *
-                                item_size(source().target_dtype()));
+    std::vector<std::byte> none(indices.size() * data::target_bytes(source().info()));
     read(indices, version, inputs, none.data());
   }
 

@@ -16,7 +16,6 @@
 
 #include "base/str.h"
 #include "base/system/option_ranges.h"
-#include "data/images/image_spec.h"
 #include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
@@ -70,8 +69,7 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   if (settings_.data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
-    if (!own_data(data, here.data)) return std::nullopt;
-    return here;
+    return is_own_data(data, here.data) ? std::optional(std::move(here)) : std::nullopt;
   } catch (const IoError&) {  // moved: what is given may be where it lies now
     const auto moved = moved_data(data, settings_.data);
     if (!moved) return std::nullopt;

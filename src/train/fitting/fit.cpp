@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 #include "io/tensors/safetensors.h"
-#include "train/batches/resident.h"
 #include "train/fitting/fit.h"
 #include "train/fitting/last_batch.h"
 #include "train/fitting/part_fits.h"
@@ -161,7 +160,7 @@ void Fit::end_epoch() {
   p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = p_.targets = 0;
   if (folder_ != nullptr) {
-    folder_->append_csv(csv_line(r, {}, own_metrics(task_)));
+    folder_->append_csv(r);
     folder_->append_json(json_line(r));
   }
   checkpoint();

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <unordered_set>
 
-#include <tenon/distillation.h>
 #include <tenon/error.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>

@@ -2,19 +2,18 @@
 #include "train/runs/class_names.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <span>
 #include <utility>
 
 #include <tenon/error.h>
-#include <tenon/images.h>
 #include <tenon/io.h>
 
 #include "base/index.h"
 #include "base/str.h"
 #include "base/system/log.h"
 #include "data/samples/derived_dataset.h"
+#include "data/samples/sampling.h"
 #include "io/file.h"
 #include "train/runs/model_file.h"
 
@@ -37,7 +36,8 @@ class RenumberedClasses final : public data::DerivedDataset {
   }
   void capabilities(data::Capabilities& offered) const override {
     DerivedDataset::capabilities(offered);
-    if (source().made_on_demand()) offered.add<data::GeneratedSamples>(this);
+    if (offered.wants<data::GeneratedSamples>() && source().made_on_demand())
+      offered.add<data::GeneratedSamples>(this);
   }
   bool changes_samples() const override { return true; }
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
@@ -66,22 +66,11 @@ std::string some_of(const std::vector<std::string>& names) {
 
 // The first sample of a class and the number of the others: "rows.txt, line 3 (and 4 others)".
 std::string samples_of_class(const data::Dataset& set, std::int64_t number) {
-  std::int64_t count = 0, first = 0;
-  const auto take = [&](std::int64_t index, std::int64_t label) {
-    if (label == number && count++ == 0) first = index;
-  };
-  if (const auto images = set.images(); images != nullptr) {
-    for (std::int64_t k = 0; k < set.size(); ++k) take(k, images->label(k));
-  } else {
-    std::vector<std::byte> input(at(set.input_shape().numel()) * item_size(set.input_dtype()));
-    for (std::int64_t k = 0; k < set.size(); ++k) {
-      std::int64_t label = 0;
-      set.get({&k, 1}, input.data(), &label);
-      take(k, label);
-    }
-  }
+  const std::vector<std::int64_t> labels = data::labels_of(set, "class names");
+  const auto count = std::count(labels.begin(), labels.end(), number);
   if (count == 0) return "";
-  return cat(set.sample_name(first),
+  const auto first = std::find(labels.begin(), labels.end(), number);
+  return cat(set.sample_name(first - labels.begin()),
              count == 1 ? "" : cat(" (and ", count - 1, count == 2 ? " other" : " others", ")"));
 }
 

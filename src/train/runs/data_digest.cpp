@@ -16,6 +16,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/samples/sample_pieces.h"
 #include "io/text/json.h"
 #include "train/runs/class_names.h"
 
@@ -44,11 +45,7 @@ std::uint64_t fast_checksum(std::string_view bytes) {
 
 void add_samples(Digester& digester, const data::Dataset& set) {
   constexpr std::int64_t kBytesAtOnce = 1 << 18;
-  const auto bytes_of = [](const Shape& shape, DType dtype) {
-    return at(shape.numel()) * item_size(dtype);
-  };
-  const std::size_t input = bytes_of(set.input_shape(), set.input_dtype()),
-                    target = bytes_of(set.target_shape(), set.target_dtype());
+  const std::size_t input = data::input_bytes(set.info()), target = data::target_bytes(set.info());
   const std::int64_t each = std::max<std::int64_t>(
                          1, kBytesAtOnce /
                                 std::max<std::int64_t>(1, static_cast<std::int64_t>(input))),

@@ -13,7 +13,7 @@
 #include "base/digest.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
-#include "data/samples/part_folders.h"
+#include "data/images/image_items.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
@@ -142,14 +142,12 @@ bool read_alike(const std::string& a, const std::string& b) {
          first.test.empty() == second.test.empty() && first.options == second.options;
 }
 
-std::optional<std::string> own_data(const std::string& data, const std::string& located) {
-  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return std::nullopt;
-  if (!has_path(data) && !has_path(located)) return located;
+bool is_own_data(const std::string& data, const std::string& located) {
+  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return false;
+  if (!has_path(data) && !has_path(located)) return true;
   const Named given = named(data), own = named(located);
-  if (!all_same(given.paths, own.paths, same_path) ||
-      (!given.test.empty() && !same_path(given.test, own.test)))
-    return std::nullopt;
-  return located;
+  return all_same(given.paths, own.paths, same_path) &&
+         (given.test.empty() || same_path(given.test, own.test));
 }
 
 std::optional<std::string> moved_data(const std::string& data, const std::string& run_data) {
@@ -240,13 +238,8 @@ bool has_test_files(const std::string& spec) {
   const Named source = named(spec);
   const bool divided =
       std::find(source.options.begin(), source.options.end(), "parts=no") != source.options.end();
-  if (source.kind != "folder" || source.paths.empty() || divided) return false;
-  const fs::path folder = io::system_path(source.paths[0]);
-  std::error_code ignored;
-  std::vector<std::string> names;
-  for (const std::string& name : names_in(folder.string(), ignored))
-    if (!name.starts_with('.') && fs::is_directory(folder / name, ignored)) names.push_back(name);
-  return !data::part_folders(source.paths[0], names).test.empty();
+  return source.kind == "folder" && !source.paths.empty() && !divided &&
+         data::has_test_folder(source.paths[0]);
 }
 
 bool has_path(const std::string& spec) {

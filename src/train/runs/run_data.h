@@ -28,10 +28,10 @@ std::string digest_of_path(const std::string& path);
 /// or one above. Throws IoError that names the missing path and how to give its new location.
 std::string locate_data(const std::string& spec, const std::string& run_dir);
 
-/// Returns `located`, the run's data source as found, if `data` names the same files (whatever its
-/// options), else none. Paths that resolve to the same file are the same. A `data` with another
-/// test file than the run's is not the run's data.
-std::optional<std::string> own_data(const std::string& data, const std::string& located);
+/// Whether `data` names the same files (whatever its options) as `located`, the run's data source
+/// as found. Paths that resolve to the same file are the same. A `data` with another test file than
+/// the run's is not the run's data.
+bool is_own_data(const std::string& data, const std::string& located);
 /// `data` with the run's options appended if its paths have the same file names as the run's, else
 /// none: a candidate for the run's data if its original files are missing.
 std::optional<std::string> moved_data(const std::string& data, const std::string& run_data);

@@ -92,7 +92,9 @@ class RunFolder {
   void rewrite_csv(const std::vector<EpochReport>& history);
   /// Test results of the weights after this step, if log.jsonl has them.
   std::optional<TestReport> test_report(std::int64_t step) const;
-  void append_csv(const std::string& text) { append(csv_, "log.csv", text); }
+  void append_csv(const EpochReport& epoch) {
+    append(csv_, "log.csv", csv_line(epoch, {}, own_metrics_));
+  }
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
 
  private:

@@ -20,6 +20,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/samples/sample_pieces.h"
 #include "io/tensors/safetensors.h"
 #include "train/runs/data_digest.h"
 
@@ -41,29 +42,6 @@ Unit unit_of(const data::Dataset& set) {
   const bool windows = set.input_dtype() == DType::Int64 && set.input_shape().rank() == 1 &&
                        set.target_shape() == set.input_shape();
   return windows ? Unit::Texts : Unit::Inputs;
-}
-
-std::int64_t bytes_of_input(const data::Dataset& set) {
-  return set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
-}
-
-// Samples of a set, so many bytes at a time: visit(first of them, inputs, targets, their numbers).
-template <class F>
-void for_each_piece(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
-  constexpr std::int64_t kMostAtOnce = 8192, kBytesAtOnce = std::int64_t{32} << 20;
-  const std::int64_t input = bytes_of_input(set),
-                     target = set.target_shape().numel() *
-                              static_cast<std::int64_t>(item_size(set.target_dtype()));
-  const std::size_t most =
-      at(std::clamp<std::int64_t>(kBytesAtOnce / std::max<std::int64_t>(input, 1), 1, kMostAtOnce));
-  std::string inputs(std::min(most, numbers.size()) * at(input), '\0'),
-      targets(std::min(most, numbers.size()) * at(target), '\0');
-  for (std::size_t from = 0; from < numbers.size(); from += most) {
-    const auto some = numbers.subspan(from, std::min(most, numbers.size() - from));
-    set.get(some, inputs.data(), targets.data());
-    visit(std::string_view(inputs).substr(0, some.size() * at(input)),
-          std::string_view(targets).substr(0, some.size() * at(target)), some);
-  }
 }
 
 // visit(k) for each of so many, on all threads.
@@ -113,7 +91,7 @@ std::uint64_t of_tokens(std::string_view input, std::int64_t width) {
 
 Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numbers,
                     const Threads& threads = {}) {
-  const std::size_t bytes = at(bytes_of_input(set));
+  const std::size_t bytes = data::input_bytes(set.info());
   const Shape& shape = set.input_shape();
   const bool tokens = set.input_dtype() == DType::Int64 && shape.rank() > 0 && shape.numel() > 0;
   Checksums out(numbers.size());
@@ -246,12 +224,12 @@ SampleRecord SampleRecord::of(const data::Dataset& training, const Threads& thre
   const bool drawn = training.made_on_demand(),
              read = out.unit_ == Unit::Images || !training.in_memory();
   const std::int64_t bytes =
-      out.unit_ == Unit::Images ? 1 : std::max<std::int64_t>(bytes_of_input(training), 1);
-  const std::int64_t most =
-      std::clamp<std::int64_t>((drawn ? kMostDrawnBytes : kMostBytes) / bytes, 1,
-                               drawn  ? kMostDrawn
-                               : read ? kMostRead
-                                      : kMostInputs);
+      out.unit_ == Unit::Images ? 1 : static_cast<std::int64_t>(data::input_bytes(training.info()));
+  const std::int64_t most = std::clamp<std::int64_t>(
+      (drawn ? kMostDrawnBytes : kMostBytes) / std::max<std::int64_t>(bytes, 1), 1,
+      drawn  ? kMostDrawn
+      : read ? kMostRead
+             : kMostInputs);
   out.every_ = std::max<std::int64_t>(divide_up(size, most), 1);
   const std::vector<std::int64_t> numbers = every_one(0, size, out.every_);
   const auto images = training.images();

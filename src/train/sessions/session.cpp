@@ -8,8 +8,6 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
-#include <tenon/functional.h>
-#include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
 #include <tenon/shapes_only.h>
@@ -19,7 +17,6 @@
 #include "base/str.h"
 #include "base/system/cache_file.h"
 #include "data/loading/prefetch.h"
-#include "data/text/span_dataset.h"
 #include "graph/on_host.h"
 #include "io/file.h"
 #include "optim/warmup.h"
@@ -32,7 +29,6 @@
 #include "train/runs/run_folder.h"
 #include "train/settings/images.h"
 #include "train/settings/published.h"
-#include "train/settings/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -282,10 +278,6 @@ data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& 
     refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
   return {.weights = data::class_balanced_weights(set)};
 }
-
-}  // namespace
-
-namespace {
 
 std::string until_released(const FrozenSettings& frozen) {
   const int epochs = frozen.until_epoch;

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
@@ -394,10 +393,7 @@ const models::Network& SettingsNetwork::keep(Settings& s) {
 models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
 
 nn::AnyModule Settings::create_model(const models::Options& options) const {
-  if (described_ != nullptr && described_->is_of(model, network))
-    return described_->create(options);
-  return network.empty() ? models::create(model, options)
-                         : models::create(models::NetworkFile{model, network}, options);
+  return SettingsNetwork::find(*this).create(options);
 }
 
 std::string Settings::model_toml() const {

@@ -2,7 +2,6 @@
 #include <optional>
 
 #include <tenon/error.h>
-#include <tenon/functional.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
 

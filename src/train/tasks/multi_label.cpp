@@ -1,7 +1,8 @@
 // Multi-label classification: any number of labels of a sample are right. Targets are 0 or 1 for
 // each label, outputs are logits.
+#include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <string_view>
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
@@ -9,6 +10,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "data/samples/sample_pieces.h"
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {
@@ -69,30 +71,18 @@ class LabelMeter final : public Meter {
 // Of data in memory: other data is not read twice.
 void require_labels(const data::Dataset& set, const std::string& source) {
   if (!set.in_memory()) return;
-  constexpr std::int64_t kAtOnce = 4096;
   const auto width = static_cast<std::size_t>(set.target_shape().numel());
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
-    numbers.resize(static_cast<std::size_t>(std::min(kAtOnce, set.size() - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    std::vector<std::byte> inputs(numbers.size() *
-                                  static_cast<std::size_t>(set.input_shape().numel()) *
-                                  item_size(set.input_dtype())),
-        targets(numbers.size() * width * item_size(set.target_dtype()));
-    set.get(numbers, inputs.data(), targets.data());
-    const std::vector<double> values =
-        cast(Tensor::from_data(targets.data(),
-                               {std::ssize(numbers), static_cast<std::int64_t>(width)},
-                               set.target_dtype()),
-             DType::Float64)
-            .to_vector<double>();
+  data::for_each_piece(set, [&](std::string_view, std::string_view targets, const auto& numbers) {
+    const Tensor labels = Tensor::from_data(
+        targets.data(), {std::ssize(numbers), set.target_shape().numel()}, set.target_dtype());
+    const std::vector<double> values = cast(labels, DType::Float64).to_vector<double>();
     for (std::size_t k = 0; k < values.size(); ++k)
       if (!(values[k] >= 0 && values[k] <= 1))
         throw ValueError(cat("'", source, "': ", set.sample_name(numbers[k / width]),
                              " has the target ", values[k],
                              ": a label is 0 or 1, or a probability; for other numbers, use --task "
                              "regression"));
-  }
+  });
 }
 
 class MultiLabel final : public Task {
