@@ -180,7 +180,6 @@ function(tenon_add_objects target optimisation)
     tenon_compile_together("${ARGN}")
   endif()
 endfunction()
-# These files read names of folders, cache files and the environment.
 # A relocation takes 24 bytes, or one bit if the loader supports packed ones (glibc 2.36). This saves a fortieth of the library.
 option(TENON_PACK_RELOCATIONS "Pack relocations: smaller, and the loader must be of glibc 2.36 or newer" ON)
 if(TENON_PACK_RELOCATIONS AND NOT CMAKE_CROSSCOMPILING)
