@@ -146,9 +146,9 @@ class Walk {
   std::vector<Tensor> cut_values(std::span<const Tensor> inputs) const {
     std::vector<Tensor> values;
     for (Node* node : order_.nodes)
-      if (node->has_sources && !is_staircase(node->op) &&
+      if (!is_staircase(node->op) &&
           std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
-            return input.node() != node && node->sources()->may_hold(*input.node());
+            return input.node() != node && Sources::may_hold(*node, *input.node());
           }))
         values.emplace_back(node);
     return values;
