@@ -13,7 +13,7 @@ constexpr std::size_t kMostSources = 256;
 
 // Whether a gradient goes on from the node to what it was computed from.
 bool passes_on(const Node& node) {
-  return !node.is_constant && node.op != Op::StopGradient &&
+  return !node.is_constant && node.op != Op::StopGradient && !has_trait(node.op, kFlat) &&
          (is_floating(node.dtype) || has_trait(node.op, kSeveralResults));
 }
 

@@ -11,6 +11,8 @@
 #include <tenon/tenon.h>
 
 #include "graph/node_pool.h"
+#include "graph/op.h"
+#include "ops/table.h"
 
 using namespace tenon;
 
@@ -207,6 +209,17 @@ TEST_CASE("kept graphs: a value is a source of what is computed from it, and of 
   // A step of a staircase has the slope 0, whatever it is computed from.
   const Tensor stairs = floor(a * 2).eval();
   CHECK(list(grad((stairs * a).sum(), a)) == list(stairs));
+  const Tensor scaled = (floor(a * 2) * b).eval();
+  CHECK(list(grad((scaled * a).sum(), a)) == list(scaled));
+  refuses([&] { grad((scaled * b).sum(), b); }, "evaluated");
+}
+
+TEST_CASE("kept graphs: the operations that are flat are those whose rule gives no gradient") {
+  for (int k = 0; k < kOpCount; ++k) {
+    const Op op = static_cast<Op>(k);
+    const bool gives_none = op_info(op).vjp == op_info(Op::Floor).vjp;
+    CHECK_MESSAGE(has_trait(op, kFlat) == gives_none, op_info(op).name);
+  }
 }
 
 TEST_CASE("kept graphs: a detached tensor can be an input too") {
