@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 
-#include <tenon/error.h>
 #include <tenon/io.h>
 
 #include "base/str.h"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <tenon/error.h>
-
 #include "base/index.h"
 #include "base/str.h"
 
