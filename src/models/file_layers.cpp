@@ -9,7 +9,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>

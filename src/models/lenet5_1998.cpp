@@ -9,8 +9,6 @@
 #include <cmath>
 #include <vector>
 
-#include <tenon/error.h>
-
 #include "base/index.h"
 #include "base/str.h"
 #include "models/lenet5_1998.h"

@@ -1,7 +1,6 @@
 // 1-D and 3-D pooling layers: options for the functions, and their description as text.
 #include <array>
 
-#include <tenon/error.h>
 #include <tenon/pooling_layers.h>
 
 #include "base/str.h"

@@ -189,7 +189,7 @@ TEST_CASE("cache files: the folder of all caches is checked before anything is c
       REQUIRE(::lchown(root.c_str(), kNobody, kNobody) == 0);
       CHECK_FALSE(read_cache_file(path, 100).has_value());
       CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
-      CHECK(why_refused(cache_folder_of("gpus")) ==
+      CHECK(CacheFolder(cache_folder_of("gpus")).refusal() ==
             root + ": it belongs to user 65534, not to this one (0)");
       CHECK_FALSE(fs::exists(own + "/gpus"));
     }

@@ -11,6 +11,8 @@
 #include <tenon/tenon.h>
 
 #include "graph/node_pool.h"
+#include "graph/op.h"
+#include "ops/table.h"
 
 using namespace tenon;
 
@@ -62,7 +64,7 @@ class RandomProgram {
 
   Tensor next() {
     const Tensor a = pick(), b = pick();
-    switch (below(8)) {
+    switch (below(10)) {
       case 0:
         return a * b;
       case 1:
@@ -77,6 +79,10 @@ class RandomProgram {
         return concat({slice(a, 0, 1, 3), slice(b, 0, 0, 1)}, 0);
       case 6:
         return a.mean() + b;
+      case 7:
+        return detach(a * 1.5);
+      case 8:
+        return floor(a * 8) / 8;
       default:
         return tanh(a - b);
     }
@@ -203,6 +209,56 @@ TEST_CASE("kept graphs: a value is a source of what is computed from it, and of 
   // A step of a staircase has the slope 0, whatever it is computed from.
   const Tensor stairs = floor(a * 2).eval();
   CHECK(list(grad((stairs * a).sum(), a)) == list(stairs));
+  const Tensor scaled = (floor(a * 2) * b).eval();
+  CHECK(list(grad((scaled * a).sum(), a)) == list(scaled));
+  refuses([&] { grad((scaled * b).sum(), b); }, "evaluated");
+}
+
+TEST_CASE("kept graphs: the operations that are flat are those whose rule gives no gradient") {
+  for (int k = 0; k < kOpCount; ++k) {
+    const Op op = static_cast<Op>(k);
+    const bool gives_none = op_info(op).vjp == op_info(Op::Floor).vjp;
+    CHECK_MESSAGE(has_trait(op, kFlat) == gives_none, op_info(op).name);
+  }
+}
+
+TEST_CASE("kept graphs: a detached tensor can be an input too") {
+  const Tensor b = doubles({3, 4}), v = variable(doubles({1, 2}));
+  Tensor constant;
+  {
+    const NoGrad constants;
+    constant = v * 2;
+  }
+  for (const Tensor& x : {detach(v * 2), constant, floor(b * 2), detach(v * 2).eval()}) {
+    const Tensor unread = x * b, read = (x * b).eval();
+    CHECK(list(grad((unread * x).sum(), x)) == list(x * b * 2));
+    refuses([&] { grad((read * x).sum(), x); }, "evaluated");
+    CHECK(list(grad((read * v).sum(), v)) == list(read));  // the path ends at x
+  }
+}
+
+TEST_CASE("kept graphs: a path through the result of an assignment is not left out") {
+  const Tensor x = doubles({1, 2}), target = variable(doubles({3, 4})), v = variable(x);
+  const Tensor unread = assign(target, x * 2);
+  CHECK(list(grad((unread * x).sum(), x)) == Doubles{4, 8});
+  unread.eval();
+  const Tensor read = assign(target, x * 2).eval(), by_variable = assign(target, v * 2).eval();
+  refuses([&] { grad((read * x).sum(), x); }, "evaluated");
+  refuses([&] { grad(((read * 1.0).eval() * x).sum(), x); }, "evaluated");
+  refuses([&] { grad((by_variable * v).sum(), v); }, "evaluated");
+  CHECK(list(grad((read.detach() * x).sum(), x)) == list(read));
+  CHECK(list(grad((target * x).sum(), x)) == list(target));  // a variable has no graph
+  const Tensor later = doubles({5, 6});
+  CHECK(list(grad((read * later).sum(), later)) == list(read));
+  Tensor moved;
+  {
+    const NoGrad constants;
+    moved = assign(target, x * 2).eval();
+  }
+  CHECK(list(grad((moved * x).sum(), x)) == list(moved));
+  // The assignments that a value carries are no part of it.
+  const Tensor carrier = with_updates(later * 3, {assign(target, x * 4)}).eval();
+  CHECK(list(grad((carrier * x).sum(), x)) == list(carrier));
 }
 
 TEST_CASE("kept graphs: a long chain of operations is refused as a short one is") {

@@ -244,12 +244,6 @@ std::optional<std::int64_t> CacheFolder::free_bytes() const noexcept {
   return static_cast<std::int64_t>(space.f_bavail) * static_cast<std::int64_t>(space.f_frsize);
 }
 
-std::string why_refused(const std::string& folder) noexcept try {
-  return CacheFolder(folder).refusal();
-} catch (const std::exception&) {
-  return "out of memory";
-}
-
 int open_cache_file(const std::string& path) noexcept try {
   const std::string folder = folder_of(path);
   const CacheFolder open(folder);

@@ -34,7 +34,11 @@ class CacheFolder {
 
   /// For openat() and similar calls; -1 if the folder does not exist or is refused.
   int fd() const noexcept { return fd_; }
-  /// Like why_refused().
+  /// Why nothing may be read, written, listed or removed in the folder, or "" if it may. A folder
+  /// is refused if the folder, a link to it, or the folder of all caches that contains it belongs
+  /// to another user, or if others may write into it. If others may write into a folder of this
+  /// user, that access is removed instead, unless the folder is sticky, like /tmp. Each refused
+  /// folder is logged once.
   const std::string& refusal() const noexcept { return refusal_; }
 
   // The folder must be open. Links are never followed.
@@ -56,13 +60,6 @@ class CacheFolder {
   int fd_ = -1;
   std::string refusal_;
 };
-
-/// Why nothing may be read, written, listed or removed in a folder, or "" if it may. A folder is
-/// refused if the folder, a link to it, or the folder of all caches that contains it belongs to
-/// another user, or if others may write into it. If others may write into a folder of this user,
-/// that access is removed instead, unless the folder is sticky, like /tmp. Each refused folder is
-/// logged once.
-std::string why_refused(const std::string& folder) noexcept;
 
 /// Opens a cache file for reading. Returns -1 if the file does not exist or cannot be trusted; the
 /// latter is logged once for each folder.

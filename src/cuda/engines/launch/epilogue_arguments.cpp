@@ -16,6 +16,8 @@ void ArgumentBlock::fill(std::vector<std::uint64_t>& out, const Binding& binding
   out.assign(words.begin(), words.end());
   for (const auto& [word, value] : pointers)
     out[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+  for (const auto& [word, offset] : temporaries)
+    out[at(word)] = reinterpret_cast<std::uintptr_t>(binding.workspace + offset);
   if (out.empty()) out.push_back(0);
 }
 

@@ -16,6 +16,8 @@ namespace tenon::cuda {
 struct ArgumentBlock {
   std::vector<std::uint64_t> words;
   std::vector<std::pair<int, ValueId>> pointers;  // word number, value whose address goes there
+  // word number, offset in the kernel's workspace of what the word points to
+  std::vector<std::pair<int, std::int64_t>> temporaries;
 
   /// Copies the words (at least one) and fills in the addresses of this run.
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/products/conversions.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon::cuda {
 const char* vendor_refusal(const Contraction& c, std::span<const Value> values) {
