@@ -236,6 +236,9 @@ TEST_CASE("compose: concat refuses samples that do not belong together") {
   CHECK_THROWS_WITH_AS(
       data::concat({a, other({.input_shape = {2}, .classes = 2, .class_names = {"a", "x"}})}),
       doctest::Contains("class 1 is 'x' in 1 sample and 'b' in first"), ValueError);
+  CHECK(data::concat({other({.input_shape = {2}, .classes = 3, .class_names = {"a"}}),
+                      other({.input_shape = {2}, .classes = 2, .class_names = {"a", "x"}})})
+            ->classes() == 3);
   // Fewer classes of the same names are no contradiction.
   CHECK(data::concat({other({.input_shape = {2}, .classes = 2, .class_names = {"a", "b"}}), a})
             ->classes() == 3);
