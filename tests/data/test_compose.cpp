@@ -509,7 +509,7 @@ TEST_CASE("compose: a broken image of a part is replaced within the part") {
     CHECK(part->broken().size() == own.size() - readable);
   }
   std::int64_t label = -1;
-  const data::ImageJob job = train->as<data::ImageJobs>()->job(0, 0, 0, true, label);
+  const auto job = train->as<data::ImageJobs>()->job(0, 0, 0, true, label);
   CHECK(job.pixels.front() == 4);
   // A part without any image that can be decoded.
   CHECK_THROWS_WITH_AS(first_bytes(*data::subset(whole, {4, 1})),
