@@ -436,6 +436,22 @@ void add_figures(std::vector<FoldFigure>& figures, const train::Task& task,
       add(metric.name == first ? "test " + metric.shown() : metric.shown(), metric.form, *value);
 }
 
+// How many test samples equal training samples of their fold, of each fold too; "" for none.
+std::string seen_in_folds(const std::vector<train::TrainResult>& results) {
+  std::int64_t seen = 0, samples = 0;
+  bool exact = true;
+  std::vector<std::string> each;
+  for (const train::TrainResult& result : results) {
+    if (!result.test_seen) continue;
+    seen += result.test_seen->about(), samples += result.test_seen->samples;
+    exact = exact && result.test_seen->is_exact();
+    each.push_back(thousands(result.test_seen->about()));
+  }
+  if (seen == 0) return "";
+  return fmt::format("training has seen {}{} of {} of the test parts  ({})", exact ? "" : "about ",
+                     thousands(seen), samples_text(samples), join(each, ", "));
+}
+
 void print_folds(const std::vector<train::TrainResult>& results, const train::Task& task,
                  const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
@@ -463,6 +479,7 @@ void print_folds(const std::vector<train::TrainResult>& results, const train::Ta
     fmt::print("  {} {} ± {}  ({})\n", terminal.paint(TextStyle::Cyan, pad_right(figure.name, 14)),
                text(mean), text(std::sqrt(squares / std::max(count - 1, 1.0))), join(each, ", "));
   }
+  if (const std::string seen = seen_in_folds(results); !seen.empty()) fmt::print("  {}\n", seen);
   fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right("run folders", 14)),
              shell_word(folder + "/fold-1") + " …");
 }

@@ -287,7 +287,8 @@ struct ImageOptions {
   /// Values for erased pixels, 0 to 1, one for each channel.
   std::vector<double> mean{};
   /// True: an image that cannot be decoded is an error. False: the next image that can be decoded
-  /// replaces it, and Dataset::broken() has its name.
+  /// replaces it, in a subset() or split_part() the next one of that part, and Dataset::broken()
+  /// has its name.
   bool broken_is_error = false;
   /// For evaluations: an image that cannot be decoded is not replaced. Its input is black and its
   /// target kIgnoredTarget, so train::Trainer::evaluate() does not count it.

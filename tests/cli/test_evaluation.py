@@ -416,6 +416,17 @@ class Arrays(CommandTest):
         self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
         self.assertIn("label", labelled[0])
 
+    def test_quantities_that_are_no_numbers(self):
+        draw = random.Random(6)
+        values = [draw.uniform(-1, 1) for _ in range(80)]
+        write_npy(self.folder / "q.npy", "<f4", (40, 2), values, "f")
+        write_npy(self.folder / "q_y.npy", "<f4", (40, 1), values[::2], "f")
+        write_npy(self.folder / "q_nan.npy", "<f4", (40, 1), [float("nan"), float("inf"), *values[4::2]], "f")
+        self.ok("train", "mlp:2-4-1", "--data", "npy:q.npy,q_y.npy", "--task", "regression", "--epochs", "1", "--quiet", "--out", "quantities")
+        notes = [note["text"] for note in self.json("eval", "quantities", "--data", "npy:q.npy,q_nan.npy", "--json")["notes"]]
+        self.assertIn("2 targets are not finite, so the metrics have no meaning", notes)
+        self.assertFalse([note for note in notes if "outputs of the network" in note])
+
     def test_several_labels(self):
         draw = random.Random(4)
         values = [draw.uniform(-1, 1) for _ in range(600)]

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -410,6 +411,16 @@ TEST_CASE("tasks: a run learns several labels from arrays, and refuses other tar
   model.predict(*model.test_set(settings.data), 0, 1,
                 [&](train::Prediction&& p, const Tensor&) { target = p.target; });
   CHECK(target.size() == 3);
+
+  // Other data is held to the same.
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), 2.0f}) {
+    std::vector<float> labels(240 * 3, 1);
+    labels[7] = value;
+    io::save_npy(folder / "others.npy", Tensor::from(labels, {240, 3}));
+    const std::string refused =
+        said([&] { model.evaluate("npy:" + (folder / "x.npy") + "," + (folder / "others.npy")); });
+    CHECK(refused.find("a label is 0 or 1") != std::string::npos);
+  }
 
   settings.set("data", "npy:" + (folder / "x.npy") + "," + (folder / "prices.npy"));
   const std::string numbers = said([&] { train::start_run(settings, ""); });

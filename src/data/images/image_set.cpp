@@ -17,6 +17,7 @@
 #include "data/images/transforms.h"
 #include "data/samples/derived_dataset.h"
 #include "data/samples/image_jobs.h"
+#include "data/samples/stand_ins.h"
 #include "io/images/image.h"
 
 namespace tenon::data {
@@ -120,7 +121,8 @@ DatasetInfo info_of(const ImageFiles& images, const ImageOptions& options) {
           .description = images.describe()};
 }
 
-class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSamples, ImageJobs> {
+class ImageSet final
+    : public DatasetWith<Provenance, AugmentedSamples, ImageSamples, ImageJobs, StandIns> {
  public:
   ImageSet(std::shared_ptr<const ImageFiles> images, const ImageOptions& options)
       : DatasetWith(info_of(*images, options)),
@@ -164,6 +166,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
     const std::lock_guard lock(mutex_);
     return {broken_.begin(), broken_.end()};
   }
+  bool replaces_broken() const override { return !options_.broken_left_out; }
   bool for_device() const override { return options_.on_gpu; }
   bool device_decodes() const override { return options_.decode_on_gpu; }
   ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
@@ -212,6 +215,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
     offered.add<Provenance>(this);
     offered.add<ImageSamples>(this);
     offered.add<ImageJobs>(this);
+    offered.add<StandIns>(this);
     if (!augment_.empty() || !std::all_of(resize_.begin(), resize_.end(), is_fixed))
       offered.add<AugmentedSamples>(this);
   }

@@ -11,12 +11,17 @@
 namespace tenon::train {
 
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
-  if (set.broken().empty()) return true;
+  // Targets of another type are what a function made of the class.
+  if (set.broken().empty() || batch.target.dtype() != DType::Int64 || batch.target.numel() == 0)
+    return true;
   const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
+  const std::ptrdiff_t each = std::ssize(targets) / batch.size;
   std::vector<std::int64_t> there;
-  for (std::size_t k = 0; k < targets.size(); ++k)
-    if (targets[k] != data::kIgnoredTarget) there.push_back(static_cast<std::int64_t>(k));
-  if (there.size() == targets.size()) return true;
+  for (std::int64_t k = 0; k < batch.size; ++k) {
+    const auto first = targets.begin() + k * each;
+    if (std::count(first, first + each, data::kIgnoredTarget) < each) there.push_back(k);
+  }
+  if (std::ssize(there) == batch.size) return true;
   batch.size = std::ssize(there);
   if (there.empty()) return false;
   const Tensor numbers = Tensor::from(there, {batch.size});

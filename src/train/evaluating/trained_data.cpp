@@ -30,6 +30,43 @@
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {
+namespace {
+
+// Of quantities: how many are NaN or infinite.
+std::int64_t not_finite_targets(const data::Dataset& set) {
+  if (!is_floating(set.target_dtype())) return 0;
+  constexpr std::int64_t kAtOnce = 256;
+  const auto bytes = [](const Shape& shape, DType dtype) {
+    return static_cast<std::size_t>(kAtOnce * shape.numel()) * item_size(dtype);
+  };
+  std::vector<std::byte> inputs(bytes(set.input_shape(), set.input_dtype())),
+      targets(bytes(set.target_shape(), set.target_dtype()));
+  std::vector<std::int64_t> numbers;
+  std::int64_t out = 0;
+  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
+    numbers.resize(static_cast<std::size_t>(std::min(kAtOnce, set.size() - first)));
+    std::iota(numbers.begin(), numbers.end(), first);
+    set.get(numbers, inputs.data(), targets.data());
+    const Tensor values = Tensor::from_data(
+        targets.data(), with_count(std::ssize(numbers), set.target_shape()), set.target_dtype());
+    for (const double value : cast(values, DType::Float64).to_vector<double>())
+      out += !std::isfinite(value);
+  }
+  return out;
+}
+
+// Why a loss is not finite.
+Note note_on_loss(const Evaluation& evaluation, const data::Dataset& set) {
+  constexpr char kSo[] = ", so the metrics have no meaning";
+  if (evaluation.targets == 0) return {cat("no target counts", kSo), 1, {}};
+  if (const std::int64_t count = not_finite_targets(set); count > 0)
+    return {cat(count, count == 1 ? " target is not finite" : " targets are not finite", kSo),
+            count,
+            {}};
+  return {cat("the outputs of the network are not finite", kSo), 1, {}};
+}
+
+}  // namespace
 
 Selection TrainedModel::select_data(const std::string& data,
                                     std::optional<data::Split> part) const {
@@ -126,13 +163,7 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   out.part = selection.part;
   out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
   note_seen(selection, *set, options.allow_seen, out);
-  if (!std::isfinite(out.loss))
-    out.notes.push_back(
-        {out.targets == 0
-             ? "no target counts, so the metrics have no meaning"
-             : "the outputs of the network are not finite, so the metrics have no meaning",
-         1,
-         {}});
+  if (!std::isfinite(out.loss)) out.notes.push_back(note_on_loss(out, *set));
   if (options.strict) refuse_notes(out.notes);
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   task_->measure_network(net_, *set, out);

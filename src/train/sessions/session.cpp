@@ -354,9 +354,14 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
   if (!run.frozen.layers.empty() || adapted)
     notes.push_back(cat(what_learns(net), until_released(run.frozen)));
-  if (const std::int64_t size = sets.train->size(); size < settings.batch)
-    notes.push_back(cat("each step takes all ", size,
-                        " training samples: they are fewer than a batch of ", settings.batch));
+  const bool drawn = train->options().sampling.any();
+  if (drawn)
+    notes.push_back(cat("each epoch draws ", train->epoch_size(),
+                        " training samples with replacement, all classes equally often on "
+                        "average: training loss and accuracy are of the drawn samples"));
+  if (const std::int64_t size = train->epoch_size(); size < settings.batch)
+    notes.push_back(cat("each step takes all ", size, drawn ? " drawn" : " training",
+                        " samples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(run, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
@@ -29,9 +30,18 @@ struct LabelLoss {
   }
 };
 
+bool is_label(double value) { return value >= 0 && value <= 1; }
+
+[[noreturn]] void refuse_label(double value, const std::string& source, const std::string& sample) {
+  throw ValueError(cat("'", source, "': ", sample, " has the target ", value,
+                       ": a label is 0 or 1, or a probability; for other numbers, use --task "
+                       "regression"));
+}
+
 // A label is predicted if its logit is above 0, its probability above one half.
 class LabelMeter final : public Meter {
  public:
+  explicit LabelMeter(std::string source) : source_(std::move(source)) {}
   void add(const MeasuredBatch& batch) override {
     const std::vector<double> scores = cast(batch.scores, DType::Float64).to_vector<double>(),
                               targets = cast(batch.target, DType::Float64).to_vector<double>();
@@ -43,6 +53,7 @@ class LabelMeter final : public Meter {
     for (std::size_t row = 0; row < rows; ++row) {
       bool all = true;
       for (std::size_t k = row * labels; k < (row + 1) * labels; ++k) {
+        if (!is_label(targets[k])) refuse_label(targets[k], source_, "a sample");
         const bool predicted = scores[k] > 0, wanted = targets[k] > 0.5;
         // A score that is NaN predicts nothing, and is wrong.
         const bool right = predicted == wanted && !std::isnan(scores[k]);
@@ -65,6 +76,7 @@ class LabelMeter final : public Meter {
   }
 
  private:
+  std::string source_;
   std::int64_t right_ = 0, exact_ = 0, both_ = 0, either_ = 0, rows_ = 0, labels_ = 0;
 };
 
@@ -77,11 +89,8 @@ void require_labels(const data::Dataset& set, const std::string& source) {
         targets.data(), {std::ssize(numbers), set.target_shape().numel()}, set.target_dtype());
     const std::vector<double> values = cast(labels, DType::Float64).to_vector<double>();
     for (std::size_t k = 0; k < values.size(); ++k)
-      if (!(values[k] >= 0 && values[k] <= 1))
-        throw ValueError(cat("'", source, "': ", set.sample_name(numbers[k / width]),
-                             " has the target ", values[k],
-                             ": a label is 0 or 1, or a probability; for other numbers, use --task "
-                             "regression"));
+      if (!is_label(values[k]))
+        refuse_label(values[k], source, set.sample_name(numbers[k / width]));
   });
 }
 
@@ -121,8 +130,8 @@ class MultiLabel final : public Task {
             {.name = kLabelAccuracy, .label = "labels right", .form = MetricForm::Share}};
   }
   std::string monitored() const override { return kF1; }
-  std::unique_ptr<Meter> meter(const data::Dataset&) const override {
-    return std::make_unique<LabelMeter>();
+  std::unique_ptr<Meter> meter(const data::Dataset& set) const override {
+    return std::make_unique<LabelMeter>(set.describe());
   }
   OutputForm output_form() const override { return OutputForm::Labels; }
   Tensor predictions(const Tensor& scores) const override { return sigmoid(scores); }
