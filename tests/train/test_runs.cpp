@@ -19,6 +19,8 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
+#include "train/runs/run_folder.h"
+#include "train/runs/sample_record.h"
 #include "train/toy.h"
 
 using namespace tenon;
@@ -92,6 +94,20 @@ TEST_CASE("runs: a run that is killed many times ends with the weights of an uni
   CHECK(result.reason == train::StopReason::Finished);
   const auto expected = io::load_safetensors(folder / "whole/model.safetensors").tensors;
   CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, expected) == "");
+}
+
+TEST_CASE("runs: a start that was killed before its settings leaves no record of its data") {
+  const TestFolder folder;
+  const std::string dir = folder / "run", record = dir + "/" + train::kSampleRecordFile;
+  train::start_run(small_run(), dir);
+  for (const char* name : {"settings.toml", "best.safetensors", "model.safetensors", "log.csv"})
+    std::filesystem::remove(dir + "/" + name);
+  std::filesystem::remove_all(dir + "/checkpoints");
+  REQUIRE(std::filesystem::exists(record));
+  { const train::RunFolder resumed(dir, true); }
+  CHECK(std::filesystem::exists(record));
+  { const train::RunFolder started(dir, false); }
+  CHECK(!std::filesystem::exists(record));
 }
 
 TEST_CASE("runs: train, evaluate, predict, verify") {

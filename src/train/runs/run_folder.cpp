@@ -21,6 +21,7 @@
 #include "base/system/log.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
+#include "train/runs/sample_record.h"
 
 namespace tenon::train {
 namespace {
@@ -228,8 +229,9 @@ void RunFolder::remove_leftovers(bool resume) const {
       if (name.find(".tmp-") != std::string::npos) fs::remove(cat(folder, "/", name), ignored);
   if (resume) return;
   const std::string first = "checkpoints/" + checkpoint_name(0);
-  for (const std::string& name : {first, std::string("checkpoints/latest"), std::string("log.csv"),
-                                  std::string("log.jsonl"), std::string("engines.tune")})
+  for (const std::string& name :
+       {first, std::string("checkpoints/latest"), std::string("log.csv"), std::string("log.jsonl"),
+        std::string("engines.tune"), std::string(kSampleRecordFile)})
     fs::remove(file(name), ignored);
 }
 
