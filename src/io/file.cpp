@@ -140,7 +140,7 @@ void refuse_foreign_link(const std::string& path) {
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
   throw IoError(
       cat(path, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
-          "; writing through it would change that user's choice of file: remove the link, "
+          "; what is written through it would go to a file of that user's choice: remove the link, "
           "or choose a folder of your own"));
 }
 

@@ -299,7 +299,10 @@ Weights weights_of_run(const std::string& dir) {
   if (!checkpoint)
     throw IoError(
         cat(dir, " holds no weights yet: wait for the first checkpoint, or resume the run"));
-  return {checkpoint->path, checkpoint->model_state(), {}};
+  io::Metadata metadata;
+  if (!checkpoint->model.empty()) metadata.emplace(kModelKey, checkpoint->model);
+  if (!checkpoint->progress.data.empty()) metadata.emplace(kDataKey, checkpoint->progress.data);
+  return {checkpoint->path, checkpoint->model_state(), std::move(metadata)};
 }
 
 std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,

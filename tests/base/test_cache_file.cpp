@@ -271,3 +271,21 @@ TEST_CASE("cache files: work in an open folder stays in it, whatever its path le
   CHECK(io::read_file(folder / "precious") == "mine");
   CHECK(open.free_bytes().value_or(0) > 0);
 }
+
+TEST_CASE("cache files: a mark of a clock that was set back is renewed") {
+  const TestFolder folder;
+  const CacheFolder open(folder.path());
+  REQUIRE(open.fd() >= 0);
+  const auto marked = [&](const std::string& name, int age) {
+    io::write_file(folder / name, "12345678");
+    const timespec used{::time(nullptr) - age, 0}, both[2] = {used, used};
+    REQUIRE(::utimensat(AT_FDCWD, (folder / name).c_str(), both, 0) == 0);
+    open.touch(name, 60);
+    struct stat info {};
+    REQUIRE(::stat((folder / name).c_str(), &info) == 0);
+    return ::time(nullptr) - info.st_mtime;
+  };
+  CHECK(marked("recent", 30) >= 30);
+  CHECK(marked("old", 100) < 30);
+  CHECK(marked("future", -5000) >= 0);
+}

@@ -15,6 +15,7 @@
 #include "train/batches/lengths.h"
 #include "train/fitting/fit.h"
 #include "train/runs/data_digest.h"
+#include "train/runs/model_file.h"
 
 namespace tenon::train {
 
@@ -186,6 +187,8 @@ Checkpoint Fit::state() {
   p_.generator_seed = Generator::current().seed();
   p_.generator_counter = Generator::current().counter();
   Checkpoint out{"", {}, p_, o_.settings_toml};
+  for (const auto& [key, value] : o_.model_metadata)
+    if (key == kModelKey) out.model = value;
   for (const auto& [name, tensor] : t_.net.state_dict())
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
   for (const auto& [name, tensor] : t_.optimizer->state_dict())

@@ -21,12 +21,13 @@
 #include "base/system/log.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
+#include "train/runs/sample_record.h"
 
 namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kSettingsKey[] = "settings";
+constexpr char kSettingsKey[] = "settings", kDescriptionKey[] = "model";
 constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -68,9 +69,12 @@ Checkpoint load(const std::string& path) {
                           "the test part: start a new run"));
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
     throw FormatError(cat(path, " is a safetensors file, but not a checkpoint"));
-  const auto settings = file.metadata.find(kSettingsKey);
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
   return {path, std::move(file.tensors), progress_from_json(state->second, path),
-          settings == file.metadata.end() ? std::string() : settings->second};
+          text(kSettingsKey), text(kDescriptionKey)};
 }
 
 }  // namespace
@@ -228,8 +232,9 @@ void RunFolder::remove_leftovers(bool resume) const {
       if (name.find(".tmp-") != std::string::npos) fs::remove(cat(folder, "/", name), ignored);
   if (resume) return;
   const std::string first = "checkpoints/" + checkpoint_name(0);
-  for (const std::string& name : {first, std::string("checkpoints/latest"), std::string("log.csv"),
-                                  std::string("log.jsonl"), std::string("engines.tune")})
+  for (const std::string& name :
+       {first, std::string("checkpoints/latest"), std::string("log.csv"), std::string("log.jsonl"),
+        std::string("engines.tune"), std::string(kSampleRecordFile)})
     fs::remove(file(name), ignored);
 }
 
@@ -238,6 +243,7 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   std::string path = file("checkpoints/" + name);
   io::Metadata head{{"format", kFormat}, {"state", to_json(checkpoint.progress)}};
   if (!checkpoint.settings.empty()) head.emplace(kSettingsKey, checkpoint.settings);
+  if (!checkpoint.model.empty()) head.emplace(kDescriptionKey, checkpoint.model);
   io::save_checked_safetensors(path, checkpoint.tensors, head);
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);

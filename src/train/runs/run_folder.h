@@ -31,6 +31,7 @@ struct Checkpoint {
   io::TensorMap tensors;  ///< "model." and "optimizer." before the names
   Progress progress;
   std::string settings{};  ///< settings.toml at the time of writing; "" if missing
+  std::string model{};     ///< description of the model, as in model files; "" if missing
 
   /// The tensors under a prefix, with the prefix removed.
   StateDict part(const std::string& prefix) const;

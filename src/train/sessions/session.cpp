@@ -87,9 +87,10 @@ Context context_of(const ResolvedModel& model) {
 
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir) {
+  if (settings.tokenizer.empty())
+    return nullptr;  // a tokenizer.json in the folder is not the run's
   const std::string own = cat(run_dir, "/", kTokenizerFile);
   const bool kept = !run_dir.empty() && io::file_exists(own);
-  if (!kept && settings.tokenizer.empty()) return nullptr;
   return std::make_shared<const data::Tokenizer>(
       data::Tokenizer::open(kept ? own : settings.tokenizer));
 }
