@@ -45,6 +45,8 @@ std::unique_ptr<const Sources> Sources::of(const Node& node) {
 }
 
 bool Sources::may_hold(const Node& node) const {
+  // A value that was computed from such a tensor has kept its inputs.
+  if (node.tracked || node.op == Op::Variable) return false;
   return node.built_at < before_ || std::binary_search(times_.begin(), times_.end(), node.built_at);
 }
 

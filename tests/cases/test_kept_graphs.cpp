@@ -215,6 +215,19 @@ TEST_CASE("kept graphs: a long chain of operations is refused as a short one is"
   CHECK(list(grad((y * later).sum(), later)) == list(y));
 }
 
+TEST_CASE(
+    "kept graphs: data of a long chain of operations trains a network that was built before") {
+  const Tensor w = variable(doubles({3, 4})), of_w = exp(w);
+  Tensor data = doubles({1, 2});
+  for (int k = 0; k < 1000; ++k) data = data * 1.0001;
+  data.eval();
+  CHECK(list(grad((data * w).sum(), w)) == list(data));
+  CHECK(list(grad((data * of_w).sum(), of_w)) == list(data));
+  optim::Sgd sgd({w}, {.lr = 0.5});
+  sgd.step((data * w).sum());
+  CHECK(list(w) == list(doubles({3, 4}) - data * 0.5));
+}
+
 TEST_CASE("kept graphs: a tensor that was built before an assignment has no gradient any more") {
   const Tensor w = variable(doubles({3}), "weight");
   const Tensor square_of_w = w * w, twice = square_of_w * 2;
