@@ -13,6 +13,7 @@
 #include "base/system/log.h"
 #include "device/versions.h"
 #include "graph/called.h"
+#include "graph/constants_guard.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "graph/node_pool.h"
@@ -223,6 +224,7 @@ const Node* assigned_since(const Node& node) noexcept {
 }
 
 bool set_building_constants(bool on) noexcept { return std::exchange(t_building_constants, on); }
+bool builds_constants() noexcept { return t_building_constants; }
 
 void refuse_two_assigners(const Node& variable) {
   const std::string& label = label_text(variable.label);

@@ -257,6 +257,38 @@ TEST_CASE("kept graphs: under NoGrad tensors are constants, evaluated or not") {
   CHECK(grad((w * x).sum(), w).item() == 2);
 }
 
+TEST_CASE("kept graphs: NoGrad inside the body of a loop or a branch") {
+  const Tensor w = variable(doubles({2, 3})), xs = ones({3, 2}, DType::Float64);
+  const auto step = [&](const Tensor& carry, const Tensor& x) {
+    Tensor constant;
+    {
+      const NoGrad constants;
+      constant = w * carry;
+    }
+    return constant * w + x;
+  };
+  Tensor looped = ones({2}, DType::Float64);
+  for (int k = 0; k < 3; ++k) looped = step(looped, select(xs, 0, k));
+  const Tensor scanned = scan(
+                             [&](const Tensor& carry, const Tensor& x) {
+                               const Tensor next = step(carry, x);
+                               return std::pair(next, next);
+                             },
+                             ones({2}, DType::Float64), xs)
+                             .first;
+  CHECK(list(scanned) == list(looped));
+  CHECK(list(grad(scanned.sum(), w)) == list(grad(looped.sum(), w)));
+
+  const std::vector<Tensor> chosen = cond(
+      gt(w.sum(), 0),
+      [&](const std::vector<Tensor>& in) {
+        const NoGrad constants;
+        return std::vector<Tensor>{in[0] * w};
+      },
+      [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + w}; }, {w});
+  CHECK(list(grad((chosen[0] * w).sum(), w)) == Doubles{4, 9});
+}
+
 TEST_CASE("kept graphs: carried state takes no more memory with every step") {
   nn::GRUCell cell(4, 8);
   const Tensor x = zeros({1, 4}).eval(), w = variable(ones({8}));
