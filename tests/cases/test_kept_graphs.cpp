@@ -289,6 +289,22 @@ TEST_CASE("kept graphs: NoGrad inside the body of a loop or a branch") {
   CHECK(list(grad((chosen[0] * w).sum(), w)) == Doubles{4, 9});
 }
 
+TEST_CASE(
+    "kept graphs: a compiled function has the NoGrad of compile(), not that of its first call") {
+  const Tensor w = variable(doubles({2, 3})), x = doubles({1, 4});
+  const auto gradient = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{grad((w * w * in[0]).sum(), w)};
+  };
+  const CompiledFunction learns = compile(gradient);
+  {
+    const NoGrad constants;
+    CHECK(list(learns({x})[0]) == Doubles{4, 24});
+    const CompiledFunction constant = compile(gradient);
+    CHECK(list(constant({x})[0]) == Doubles{0, 0});
+  }
+  CHECK(list(learns({x})[0]) == Doubles{4, 24});
+}
+
 TEST_CASE("kept graphs: carried state takes no more memory with every step") {
   nn::GRUCell cell(4, 8);
   const Tensor x = zeros({1, 4}).eval(), w = variable(ones({8}));
