@@ -395,6 +395,7 @@ class TENON_API Trainer {
   ///   would be saved or left by the last step.
   /// - ValueError, before the first step, if the epoch's last batch has one sample and the network
   ///   cannot train on one, for instance because of batch normalization.
+  /// - ValueError, before the first step, if the loss depends on no parameter of the optimizer.
   /// - ShapeError, DTypeError or ValueError that names the validation or the test part if the
   ///   network or the loss cannot take its samples.
   ///

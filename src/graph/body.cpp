@@ -7,6 +7,7 @@
 
 #include <tenon/shapes_only.h>
 #include "base/str.h"
+#include "graph/constants_guard.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -140,6 +141,7 @@ std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution
         changed = changed || inputs.back().node() != in;
       }
     const LabelGuard label(node->label);
+    const ConstantsGuard constants(node->is_constant || builds_constants());
     if (const Tensor made = remake ? remake(*node, inputs) : Tensor(); made.defined()) {
       done.emplace(node, made);
       continue;

@@ -64,10 +64,12 @@ std::unique_ptr<const Sources> Sources::of(const Node& node) {
 
 bool Sources::may_hold(const Node& value, const Node& tensor) {
   if (has_released_inputs(value)) return passes_on(value) && tensor.built_at < value.built_at;
+  // A value that was computed from such a tensor has kept its inputs.
+  const bool keeps = tensor.tracked || tensor.op == Op::Variable;
   const Sources* own = value.sources();
-  return own != nullptr &&
-         (tensor.built_at < own->before_ ||
-          std::binary_search(own->times_.begin(), own->times_.end(), tensor.built_at));
+  if (own == nullptr || (keeps && !value.reads_assigned)) return false;
+  return tensor.built_at < own->before_ ||
+         std::binary_search(own->times_.begin(), own->times_.end(), tensor.built_at);
 }
 
 }  // namespace tenon

@@ -246,6 +246,10 @@ TEST_CASE("kept graphs: a path through the result of an assignment is not left o
   refuses([&] { grad((read * x).sum(), x); }, "evaluated");
   refuses([&] { grad(((read * 1.0).eval() * x).sum(), x); }, "evaluated");
   refuses([&] { grad((by_variable * v).sum(), v); }, "evaluated");
+  Tensor far = by_variable;
+  for (int k = 0; k < 1000; ++k) far = far * 1.0001;
+  far.eval();
+  refuses([&] { grad((far * v).sum(), v); }, "evaluated");
   CHECK(list(grad((read.detach() * x).sum(), x)) == list(read));
   CHECK(list(grad((target * x).sum(), x)) == list(target));  // a variable has no graph
   const Tensor later = doubles({5, 6});
@@ -269,6 +273,19 @@ TEST_CASE("kept graphs: a long chain of operations is refused as a short one is"
   refuses([&] { grad((y * x).sum(), x); }, "evaluated");
   const Tensor later = doubles({3, 4});
   CHECK(list(grad((y * later).sum(), later)) == list(y));
+}
+
+TEST_CASE(
+    "kept graphs: data of a long chain of operations trains a network that was built before") {
+  const Tensor w = variable(doubles({3, 4})), of_w = exp(w);
+  Tensor data = doubles({1, 2});
+  for (int k = 0; k < 1000; ++k) data = data * 1.0001;
+  data.eval();
+  CHECK(list(grad((data * w).sum(), w)) == list(data));
+  CHECK(list(grad((data * of_w).sum(), of_w)) == list(data));
+  optim::Sgd sgd({w}, {.lr = 0.5});
+  sgd.step((data * w).sum());
+  CHECK(list(w) == list(doubles({3, 4}) - data * 0.5));
 }
 
 TEST_CASE("kept graphs: a tensor that was built before an assignment has no gradient any more") {
@@ -298,6 +315,54 @@ TEST_CASE("kept graphs: under NoGrad tensors are constants, evaluated or not") {
     CHECK(grad((x * constant).sum(), x).item() == 6);
   }
   CHECK(grad((w * x).sum(), w).item() == 2);
+}
+
+TEST_CASE("kept graphs: NoGrad inside the body of a loop or a branch") {
+  const Tensor w = variable(doubles({2, 3})), xs = ones({3, 2}, DType::Float64);
+  const auto step = [&](const Tensor& carry, const Tensor& x) {
+    Tensor constant;
+    {
+      const NoGrad constants;
+      constant = w * carry;
+    }
+    return constant * w + x;
+  };
+  Tensor looped = ones({2}, DType::Float64);
+  for (int k = 0; k < 3; ++k) looped = step(looped, select(xs, 0, k));
+  const Tensor scanned = scan(
+                             [&](const Tensor& carry, const Tensor& x) {
+                               const Tensor next = step(carry, x);
+                               return std::pair(next, next);
+                             },
+                             ones({2}, DType::Float64), xs)
+                             .first;
+  CHECK(list(scanned) == list(looped));
+  CHECK(list(grad(scanned.sum(), w)) == list(grad(looped.sum(), w)));
+
+  const std::vector<Tensor> chosen = cond(
+      gt(w.sum(), 0),
+      [&](const std::vector<Tensor>& in) {
+        const NoGrad constants;
+        return std::vector<Tensor>{in[0] * w};
+      },
+      [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + w}; }, {w});
+  CHECK(list(grad((chosen[0] * w).sum(), w)) == Doubles{4, 9});
+}
+
+TEST_CASE(
+    "kept graphs: a compiled function has the NoGrad of compile(), not that of its first call") {
+  const Tensor w = variable(doubles({2, 3})), x = doubles({1, 4});
+  const auto gradient = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{grad((w * w * in[0]).sum(), w)};
+  };
+  const CompiledFunction learns = compile(gradient);
+  {
+    const NoGrad constants;
+    CHECK(list(learns({x})[0]) == Doubles{4, 24});
+    const CompiledFunction constant = compile(gradient);
+    CHECK(list(constant({x})[0]) == Doubles{0, 0});
+  }
+  CHECK(list(learns({x})[0]) == Doubles{4, 24});
 }
 
 TEST_CASE("kept graphs: carried state takes no more memory with every step") {

@@ -193,6 +193,32 @@ TEST_CASE("tasks: a monitored metric that is never set is refused") {
   CHECK(message.find("monitors 'silence'") != std::string::npos);
 }
 
+TEST_CASE("tasks: names of metrics that the logs cannot hold are refused") {
+  class Named : public Ordinal {
+   public:
+    explicit Named(std::vector<std::string> names) : names_(std::move(names)) {}
+    std::vector<train::MetricInfo> metrics() const override {
+      std::vector<train::MetricInfo> out = Ordinal::metrics();
+      for (const std::string& name : names_) out.push_back({.name = name});
+      return out;
+    }
+
+   private:
+    std::vector<std::string> names_;
+  };
+  const auto message = [](std::vector<std::string> names) {
+    toy::Session session(5);
+    return said([&] { session.fit({.epochs = 1, .task = std::make_shared<Named>(names)}); });
+  };
+  CHECK(message({"f1", "precision@5"}).empty());
+  CHECK(message({"loss"}).find("a metric 'loss', which the logs have already") !=
+        std::string::npos);
+  CHECK(message({"samples"}).find("which the logs have already") != std::string::npos);
+  CHECK(message({"f1", "f1"}).find("a metric 'f1' twice") != std::string::npos);
+  for (const char* name : {"", "a,b", "a\"b", "a\nb"})
+    CHECK(message({name}).find("without commas, quotes and line breaks") != std::string::npos);
+}
+
 TEST_CASE("tasks: a metric that is never a number has no best epoch") {
   class Nowhere : public train::Meter {
    public:
@@ -253,9 +279,12 @@ TEST_CASE("tasks: a registered task in a run, its logs, a resume and an evaluati
   // What was measured before is known after a resume.
   const train::TrainResult longer = train::resume_run(run, {}, {{"epochs", "8"}});
   REQUIRE(longer.epochs.size() == 8);
-  for (std::size_t k = 0; k < first.epochs.size(); ++k)
+  for (std::size_t k = 0; k < first.epochs.size(); ++k) {
     CHECK(*longer.epochs[k].validation_metrics[kDistance] ==
           *first.epochs[k].validation_metrics[kDistance]);
+    CHECK(std::distance(longer.epochs[k].validation_metrics.begin(),
+                        longer.epochs[k].validation_metrics.end()) == 1);
+  }
   CHECK(*longer.best == best_of(longer));
 
   settings.early_stopping = 1;

@@ -71,6 +71,7 @@ struct Trainer::Impl {
   Impl(const nn::AnyModule& module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
       : first{module, &o}, net(module), loss(std::move(l)), options(std::move(opts)) {
     options.task = task_of(options, loss);
+    check_metrics(*options.task);
     begin(first);
   }
 

@@ -218,7 +218,11 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   const Tensor &scores = values[0], &value = values[1];
   require_reached(value);
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
-  std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
+  auto [grads, learns] = gradients_of(differentiated, optimizer_.parameters());
+  if (!learns)
+    throw ValueError(cat("Trainer: the loss depends on none of the optimizer's ", grads.size(),
+                         " parameters, so nothing would learn: the network's output or the loss "
+                         "may be detached, or built under NoGrad"));
   std::vector<Tensor> figures{
       value, task_->correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept)},
       updates;

@@ -58,6 +58,8 @@ Progress progress_from_json(const std::string& text, const std::string& source);
 /// The metrics of a task that have columns of their own in log.csv, behind those that every log
 /// has (accuracy, mae, r2).
 std::vector<std::string> own_metrics(const Task& task);
+/// Throws ValueError for a metric that the logs cannot hold under its name.
+void check_metrics(const Task& task);
 /// Header and line of log.csv; metrics that were not measured are empty. Test metrics are in the
 /// line of the epoch whose weights were tested. `own` is own_metrics().
 std::string csv_header(const std::vector<std::string>& own);
