@@ -36,8 +36,8 @@ struct Training {
   double clip_norm = 0;  // 0: gradients as they are
 };
 
-// The reference networks, fcn_r and fcn_s with of lower precision hidden layers (kernels depend on
-// the sizes' patterns alone), and a clipped step whose products are large enough for every engine
+// The reference networks, fcn_r and fcn_s with smaller hidden layers (kernels depend on the sizes'
+// patterns alone), and a clipped step whose products are large enough for every engine
 // of products.
 const Training kTrainings[] = {
     {"lenet5", "sgd", 64},
