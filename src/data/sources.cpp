@@ -47,8 +47,8 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
   }
 }
 
-// What stands behind the kind of a drawn source: numbers one after the other, "TRAIN,TEST,SEED",
-// named ones, and how many samples are for validation.
+// What follows the kind of a generated source: numbers in order, "TRAIN,TEST,SEED", named numbers,
+// and the share of validation samples.
 struct NamedNumber {
   std::string_view name;  // with its "="
   std::int64_t* value;

@@ -9,7 +9,7 @@
 namespace tenon::models {
 
 /// The layers of Options::head behind `in` features, and a linear one for the classes. Throws
-/// ValueError for a text that is no head.
+/// ValueError for a text that is not a head.
 nn::Sequential head_of(std::int64_t in, const Options& options);
 
 /// The same layers of the head `text` as lines of a network file, each behind `indent`.

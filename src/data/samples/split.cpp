@@ -27,7 +27,7 @@ namespace {
 using Indices = std::vector<std::int64_t>;
 
 constexpr double kUsualShare = 0.1;  // where none is set
-constexpr std::int64_t kFewest = 3;  // samples or groups of which some are for validation
+constexpr std::int64_t kFewest = 3;  // fewer samples or groups have no validation part
 
 double test_share(const SplitOptions& o) { return o.test.value_or(kUsualShare); }
 double validation_share(const SplitOptions& o) { return o.validation.value_or(kUsualShare); }

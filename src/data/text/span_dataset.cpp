@@ -1,4 +1,4 @@
-// Questions about texts: files of them, where their answers stand in tokens, and windows.
+// Questions about texts: their files, the tokens of their answers, and windows.
 #include "data/text/span_dataset.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ std::int64_t special(const Tokenizer& tokenizer, const char* token) {
 
 // ---- Tokens and their places
 
-// Words and signs, as bytes from and to: signs of punctuation and ideographs stand alone, as BERT
-// sets them apart; or words between white space.
+// Words and signs, as bytes from and to: punctuation and ideographs are words of their
+// own, as in BERT; or words between white space.
 std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text, bool signs_apart) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   bool open = false;
@@ -169,7 +169,7 @@ class QuestionReader {
 
   const Tokenizer& tokenizer_;
   std::vector<SpanQuestion> out_;
-  std::shared_ptr<const SpanText> text_;  // the last one: questions of a text stand together
+  std::shared_ptr<const SpanText> text_;  // the last one: questions of a text follow one another
 };
 
 // The first and last token of the first answer; -1: there is none.

@@ -329,7 +329,7 @@ Json json_of_splits(const TokenizerParts& parts) {
   return Json().add("type", "Sequence").add("pretokenizers", std::move(steps));
 }
 
-// Texts by number, of which there may be far fewer than the largest says.
+// Texts by number; there may be far fewer than the largest number.
 using TextsByNumber = std::unordered_map<std::int64_t, std::string>;
 
 const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {

@@ -66,7 +66,7 @@ void PairMerger::join(std::vector<std::int64_t>& tokens) const {
   struct Candidate {
     std::int32_t rank;
     std::uint32_t left;                             // its place
-    std::int32_t first, second;                     // what stood there: otherwise it is out of date
+    std::int32_t first, second;                     // the tokens there: otherwise it is out of date
     bool operator<(const Candidate& other) const {  // the heap's top is the earliest
       return rank != other.rank ? rank > other.rank : left > other.left;
     }

@@ -73,9 +73,9 @@ class WordEncoder {
   std::vector<std::size_t> first_sizes_, later_sizes_;
 };
 
-/// Words of a text and how often each stands there, in the order of their first.
+/// Words of a text and how often each occurs, in the order of first occurrence.
 using WordCounts = std::vector<std::pair<std::u32string, std::int64_t>>;
-/// Learns up to `most` tokens: the `first` ones, which stand for no text; the characters of the
+/// Learns up to `most` tokens: the `first` ones, which have no text; the characters of the
 /// words and of `alphabet` in ascending order; then merged neighbours that occur together at least
 /// `least` times, the most frequent first and, if equally frequent, the ones with lower numbers
 /// first. Throws ValueError if `most` is below the number of characters.

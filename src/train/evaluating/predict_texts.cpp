@@ -117,7 +117,7 @@ TextLines whole_lines(const LineSource& source) {
   return out;
 }
 
-// The lines of a classifier, of which some may hold a class.
+// The lines of a classifier; some of them may have a class.
 class ClassedLines {
  public:
   ClassedLines(const LineSource& source, const std::vector<std::string>& names)

@@ -229,7 +229,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
     // The mean of nothing is NaN: such a step has no loss, and changes nothing.
     figures[0] = where(any, value, 0);
     figures.push_back(counted);
-    // What a teacher or a mixture adds to the loss is no loss of one sample.
+    // The share of a teacher or a mixture in the loss is not the loss of one sample.
     const Tensor mean = cast(figures[0], DType::Float64) * counted;
     figures.push_back(teacher_ || mixes_ ? mean
                                          : where(any, mean, loss_.terms(scores, wanted).total));

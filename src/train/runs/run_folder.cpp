@@ -106,7 +106,7 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
       const auto settings = head.find(kSettingsKey);
       return settings == head.end() ? "" : settings->second;
     } catch (const Error&) {
-      continue;  // whoever loads it says so
+      continue;  // loading the checkpoint reports it
     }
   }
   return "";

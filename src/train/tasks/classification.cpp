@@ -126,8 +126,8 @@ Tensor Classification::mean_over_views(const Tensor& scores, std::int64_t views,
   return mean_of_views(scores, views, is_floating(targets));
 }
 
-// Classes [N] drawn by the probabilities that scores [N, classes] stand for: the highest of them
-// after Gumbel's noise is added.
+// Classes [N] drawn with the probabilities of scores [N, classes]: the highest score after Gumbel
+// noise is added.
 Tensor Classification::drawn_targets(const Tensor& scores, const Tensor& target) const {
   if (is_floating(target.dtype()) || scores.rank() != 2) return target;
   const Tensor noise = neg(log(neg(log(rand(scores.shape())))));
