@@ -125,7 +125,7 @@ class CsvTable {
       told_by_label_ = guess.by_label_name;
     }
     if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
-      guess.assumed = "the only row is no header (header=yes says otherwise)";
+      guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";
     // Of a model's columns the names would be known.
     if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
@@ -175,9 +175,10 @@ class CsvTable {
       const bool known = options_.columns && !options_.columns->label.empty();
       // Not the table that the model was trained on, and no option names another label column.
       if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
-        throw FormatError(cat(no_column(options_.columns->label),
-                              ", which holds the labels that the model learnt: say which one "
-                              "does (label=NAME)"));
+        throw FormatError(
+            cat(no_column(options_.columns->label),
+                ", which has the labels in the model's training data: name the column of "
+                "labels (label=NAME)"));
       const bool same_place = options_.columns && !known && !header_ &&
                               options_.columns->label_column >= 0 &&
                               options_.columns->label_column < std::ssize(file_.first_row());
@@ -206,7 +207,7 @@ class CsvTable {
           continue;
         }
         if (left_out[at])
-          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
+          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is not an input"));
         how_[at] = how;
         if (how == Reading::Words) categories_.push_back(at);
         if (options_.day_first && how == Reading::Dates)

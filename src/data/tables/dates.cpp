@@ -267,8 +267,8 @@ std::string not_a_date(std::string_view field, const std::string& option) {
   for (const DateOrder order : {kDayFirst, kMonthFirst})
     if (bool short_year = false; read_date(field, order, seconds, short_year) != 0 && short_year)
       return cat(
-          "has a year of two digits: dayfirst=yes or dayfirst=no reads it, where the year "
-          "stands last (69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068); else write "
+          "has a year of two digits: dayfirst=yes or dayfirst=no reads it, with the year at "
+          "the end (69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068); else write "
           "years with four digits");
   return {};
 }

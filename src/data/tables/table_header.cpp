@@ -239,7 +239,7 @@ std::size_t ColumnNames::find(std::string_view name, const std::string& where) c
   if (alike->second.size() > 1)
     throw ValueError(cat(where, ": '", wanted, "' may be the column '", names_[alike->second[0]],
                          "' or '", names_[alike->second[1]],
-                         "', which differ in case or spaces alone: write it as it stands there"));
+                         "', which differ only in case or spaces: write the name exactly"));
   return alike->second[0];
 }
 

@@ -90,8 +90,8 @@ class QuestionReader {
       const std::size_t place = byte_of_character(text, character);
       const std::string& answer = asked.answers[0];
       if (place > text.size() || text.compare(place, answer.size(), answer) != 0)
-        throw FormatError(cat(id, ": its answer '", answer, "' does not stand at character ",
-                              character, " of its text"));
+        throw FormatError(
+            cat(id, ": its answer '", answer, "' is not at character ", character, " of its text"));
       asked.place = static_cast<std::int64_t>(place);
     }
     out_.push_back(std::move(asked));
@@ -129,7 +129,7 @@ class QuestionReader {
   // {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": […]}]}]}]}
   void read_json(std::string_view bytes) {
     const Json json = io::parse_json_or_discard(bytes);
-    if (json.is_discarded()) throw FormatError("is no whole JSON");
+    if (json.is_discarded()) throw FormatError("is not complete JSON");
     for (const Json& article : list(json, "data", "the file"))
       for (const Json& paragraph : list(article, "paragraphs", "an article")) {
         const std::string context = text(paragraph, "context", "a paragraph");
@@ -180,7 +180,7 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
   const std::string& answer = asked.answers[0];
   const std::size_t from = asked.place >= 0 ? at(asked.place) : text.text.find(answer);
   if (from == std::string::npos)
-    throw FormatError(cat(asked.id, ": its answer '", answer, "' does not stand in its text"));
+    throw FormatError(cat(asked.id, ": its answer '", answer, "' does not occur in its text"));
   std::int64_t first = std::ssize(text.tokens), last = -1;
   for (std::int64_t k = 0; k < std::ssize(text.tokens); ++k) {
     if (text.bytes[at(k)].second <= from || text.bytes[at(k)].first >= from + answer.size())
@@ -213,8 +213,8 @@ std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std:
     if (out.tokens == wanted) return std::make_shared<const SpanText>(std::move(out));
   }
   throw ValueError(
-      "its tokenizer makes other tokens of words than of the text they stand in, so that answers "
-      "cannot be found again: this takes one of BERT's kind (WordPiece)");
+      "its tokenizer gives single words other tokens than the whole text, so that answers "
+      "cannot be found again: use a WordPiece tokenizer, such as BERT's");
 }
 
 std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes) {

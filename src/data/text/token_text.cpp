@@ -209,8 +209,8 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
   if (out.texts.empty()) out.texts.swap(others);
   if (out.texts.empty() || out.texts.size() > 2)
     throw FormatError(cat("has ", out.texts.size(),
-                          " columns of text beside the class where 1 or 2 are needed: call them "
-                          "text, or sentence1 and sentence2"));
+                          " columns of text besides the class, must have 1 or 2: name them text, "
+                          "or sentence1 and sentence2"));
   if (!others.empty())
     notes.push_back({cat(others.size(), others.size() == 1 ? " column is" : " columns are",
                          " not read: '", header[others[0]], "'", others.size() > 1 ? " …" : ""),

@@ -135,7 +135,7 @@ TokenizerKind tokenizer_kind(const std::string& name) {
   for (int k = 0; k < 2; ++k)
     if (name == names[k]) return static_cast<TokenizerKind>(k);
   const std::string near = nearest(name, names, 2);
-  throw ValueError(cat("'", name, "' is no kind of tokenizer: bpe or wordpiece",
+  throw ValueError(cat("'", name, "' is not a kind of tokenizer: use bpe or wordpiece",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 

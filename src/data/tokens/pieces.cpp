@@ -69,7 +69,7 @@ std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& nu
   for (const std::string& part : parts) {
     const auto found = numbers.find(part);
     if (found == numbers.end())
-      throw ValueError(cat("'", part, "' is none of the ", none, " tokens that are known"));
+      throw ValueError(cat("'", part, "' is not one of the ", none, " known tokens"));
     out.push_back(found->second);
   }
   return out;

@@ -58,7 +58,7 @@ std::string activation_of(PublishedFields& fields, const char* key, const char* 
 void refuse_foreign_parts(PublishedFields& fields) {
   fields.require("add_cross_attention", false, "it has no attention to an encoder");
   if (fields.truth("is_encoder_decoder", false))
-    fields.refuse("'is_encoder_decoder' is true", "it has no encoder beside it");
+    fields.refuse("'is_encoder_decoder' is true", "it has no encoder");
   if (const Json* pruned = fields.find("pruned_heads"); pruned != nullptr && !pruned->empty())
     fields.refuse("'pruned_heads' names heads that were taken out", "all layers have all heads");
   if (fields.find("quantization_config") != nullptr)

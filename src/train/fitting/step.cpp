@@ -160,7 +160,7 @@ void TrainStep::require_reached(const Tensor& loss) const {
   const std::size_t k = others[static_cast<std::size_t>(none - reached.begin())];
   throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
                        learning[k].shape(),
-                       " is none of the network's parameters, and the loss is not made of it, "
+                       " is not a parameter of the network, and the loss does not depend on it, "
                        "so it would not learn"));
 }
 
