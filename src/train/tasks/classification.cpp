@@ -89,7 +89,10 @@ void Classification::check_data(const TaskData& data, data::Split part) const {
   if (data.set.classes() < 1)
     throw ShapeError(cat("'", data.settings.data, "' has no classes: its targets are ",
                          data.set.target_dtype(), " ", data.set.target_shape(),
-                         "; for numeric targets, use --task regression"));
+                         "; for numeric targets, use --task regression",
+                         data.set.target_shape().numel() > 1
+                             ? ", or --task multi_label if each is a label from 0 to 1"
+                             : ""));
 }
 
 std::int64_t Classification::outputs(const data::Dataset& set) const { return set.classes(); }
