@@ -555,7 +555,7 @@ Command predict_command() {
   command.name = "predict";
   command.summary = "predict images, table rows and texts with a trained model";
   command.about =
-      "Predicts images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a data "
+      "Predicts images, videos, IDX files, arrays (.npy), tables, lines of text or a data "
       "source, and draws images in the terminal next to the most likely classes. It prints the "
       "first five samples, or --count of them; --json, --write and --out output all. For a network "
       "with colour input, the centre of a photograph is scaled to the input size. For a network of "
