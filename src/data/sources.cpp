@@ -413,7 +413,7 @@ struct Arrays {
   std::vector<std::int64_t> values, groups;
 };
 
-// "npy:INPUTS,TARGETS", and the test part's two files behind them.
+// "npy:INPUTS,TARGETS", and the test part's two files after them.
 PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool classes) {
   const std::vector<std::string> parts = source_parts(rest, true);
   std::vector<std::string> files;

@@ -8,7 +8,7 @@
 
 namespace tenon::models {
 
-/// Variables by name, with those of an enclosing scope behind them.
+/// Variables by name, with those of an enclosing scope after them.
 class Variables {
  public:
   explicit Variables(const Variables* outer = nullptr) : outer_(outer) {}

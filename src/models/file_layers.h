@@ -32,7 +32,7 @@ class FilePass {
   Tensor place{};
   bool is_one_place() const { return place.defined(); }
   std::int64_t places = 0;       ///< that there are at most
-  std::vector<Tensor> state{};   ///< of all layers, before this place, then behind it
+  std::vector<Tensor> state{};   ///< of all layers, before this place, then after it
   std::vector<Tensor> memory{};  ///< what layers made of an encoder's result
 
  private:

@@ -67,7 +67,7 @@ class FileRoot : public Base {
       for (const Tensor& part : start(batch, places)) out.push_back(part);
     return out;
   }
-  /// Scores [N, classes] behind the tokens [N] at pass.place.
+  /// Scores [N, classes] after the tokens [N] at pass.place.
   Decoder::Next decode_place(const Tensor& tokens, FilePass& pass) const {
     const Tensor scores = run_flow(layers_.steps, unsqueeze(tokens, 1), pass);
     return {squeeze(scores, 1), pass.state};

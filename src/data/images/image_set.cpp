@@ -278,7 +278,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
   ImageTarget target_;
   Shape shape_;
   std::vector<Transform> resize_, augment_;
-  std::optional<Transform> many_;  // behind resize_
+  std::optional<Transform> many_;  // after resize_
   mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_

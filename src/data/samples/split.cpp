@@ -305,7 +305,7 @@ bool any_lies_in(const Samples& samples, Split part) {
   return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
 }
 
-// "'cat', 'dog'", and an ellipsis behind ten.
+// "'cat', 'dog'", and an ellipsis after ten.
 std::string quoted_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 10;
   std::string out;

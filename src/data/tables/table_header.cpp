@@ -46,7 +46,7 @@ bool comes_again(const TableFile& file, std::size_t column) {
   return !none_below(file, column, [&](auto below) { return trimmed(below) == field; });
 }
 
-// 0, 1, 2 … as pandas calls columns that have no names, perhaps behind an index without a name.
+// 0, 1, 2 … as pandas calls columns that have no names, perhaps after an index without a name.
 bool counts_columns(const std::vector<std::string>& row) {
   const std::size_t from = trimmed(row[0]).empty() ? 1 : 0;
   for (std::size_t c = from; c < row.size(); ++c)

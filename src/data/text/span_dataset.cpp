@@ -23,7 +23,7 @@ namespace {
 using TokenRow = std::vector<std::int64_t>;
 using io::Json;
 
-constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] behind question and text
+constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] after question and text
 
 std::int64_t special(const Tokenizer& tokenizer, const char* token) {
   const std::int64_t number = tokenizer.number(token);

@@ -39,7 +39,7 @@ struct SpanQuestion {
 /// and as span_text().
 std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes);
 
-/// A part of a text behind its question.
+/// A part of a text after its question.
 struct SpanWindow {
   std::int64_t question = 0;          ///< its number
   std::int64_t first = 0, count = 0;  ///< tokens of the text

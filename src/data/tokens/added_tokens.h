@@ -83,7 +83,7 @@ class AddedScanner {
   Text text_;
   Token token_;
   std::u32string kept_;  // what is not settled yet
-  // Places in it: of what no text() had yet, and of what no token was looked for in yet; and behind
+  // Places in it: of what no text() had yet, and of what no token was looked for in yet; and after
   // the last sign that is no white space.
   std::size_t from_ = 0, at_ = 0, solid_ = 0;
   char32_t before_ = 0;        // the character before it; 0 at the start of a text

@@ -50,7 +50,7 @@ std::int64_t together(const std::string& a, const std::string& b, const Numbers&
 std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& numbers) {
   const std::int64_t none = std::ssize(numbers);
   std::vector<std::string> parts = characters_of(word);
-  std::vector<std::int64_t> joins;  // of part k with the one behind it
+  std::vector<std::int64_t> joins;  // of part k with the one after it
   for (std::size_t k = 0; k + 1 < parts.size(); ++k)
     joins.push_back(together(parts[k], parts[k + 1], numbers, none));
   while (!joins.empty()) {

@@ -40,7 +40,7 @@ const PairMerger::Merge* PairMerger::find(std::int64_t left, std::int64_t right)
 
 // With few characters, each merge looks at all remaining ones.
 void PairMerger::join_few(std::vector<std::int64_t>& tokens) const {
-  std::array<const Merge*, kFew> merges{};  // of a token with the one behind it
+  std::array<const Merge*, kFew> merges{};  // of a token with the one after it
   std::size_t count = tokens.size();
   for (std::size_t k = 0; k + 1 < count; ++k) merges[k] = find(tokens[k], tokens[k + 1]);
   for (;;) {

@@ -50,7 +50,7 @@ struct TokenModel {
   std::optional<std::int64_t> unknown;
   bool join_unknown = false;  // of Bpe: neighbours that are unknown are one
   bool whole_words = false;   // of Bpe: a word of the vocabulary is not taken apart
-  std::string prefix = "##";  // of WordPiece: of parts behind a word's first
+  std::string prefix = "##";  // of WordPiece: of parts after a word's first
   std::size_t longest = 100;  // of WordPiece: most characters of a word that is split
 };
 

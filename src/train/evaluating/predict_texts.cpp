@@ -224,7 +224,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allo
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool hidden = task_->output_form() == OutputForm::HiddenToken;
-  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text
+  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token after the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
     const std::size_t tab = hidden || behind ? std::string::npos : one.text.find('\t');

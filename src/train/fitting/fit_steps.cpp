@@ -191,7 +191,7 @@ std::int64_t Fit::steps_of_launch() const {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
-// From `more` steps behind those begun on, counted as if all epochs had been cut alike.
+// From `more` steps after those begun on, counted as if all epochs had been cut alike.
 std::int64_t Fit::steps_until_curvature(std::int64_t more) const {
   const std::int64_t step =
       p_.epochs_in(begun()) * p_.steps_per_epoch + p_.steps_behind_epochs(begun()) + more;

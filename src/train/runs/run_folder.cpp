@@ -209,7 +209,7 @@ void RunFolder::refuse_foreign_links() const {
 }
 
 // Whether anything is here that a new run must not write over: settings and models, checkpoints
-// behind a step, a table of epochs.
+// after a step, a table of epochs.
 bool RunFolder::holds_run() const {
   for (const char* name : {"settings.toml", "model.safetensors", "best.safetensors"})
     if (fs::exists(file(name))) return true;
