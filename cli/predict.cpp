@@ -607,8 +607,10 @@ Command predict_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->plain, "--no-image", "do not draw images");
-  command.flag(options->write, "--write",
-               "write all predictions of each file to FILE.predictions.csv beside it");
+  command.flag(
+      options->write, "--write",
+      "write all predictions of each file to FILE.predictions.csv beside it, of rows.csv to "
+      "rows.predictions.csv");
   command
       .option(options->out, "--out", "FILE",
               "write all predictions to one .csv, .txt or .json file")
