@@ -555,7 +555,7 @@ Command predict_command() {
   command.name = "predict";
   command.summary = "predict images, table rows and texts with a trained model";
   command.about =
-      "Predicts images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a data "
+      "Predicts images, videos, IDX files, arrays (.npy), tables, lines of text or a data "
       "source, and draws images in the terminal next to the most likely classes. It prints the "
       "first five samples, or --count of them; --json, --write and --out output all. For a network "
       "with colour input, the centre of a photograph is scaled to the input size. For a network of "
@@ -607,8 +607,10 @@ Command predict_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->plain, "--no-image", "do not draw images");
-  command.flag(options->write, "--write",
-               "write all predictions of each file to FILE.predictions.csv beside it");
+  command.flag(
+      options->write, "--write",
+      "write all predictions of each file to FILE.predictions.csv beside it, of rows.csv to "
+      "rows.predictions.csv");
   command
       .option(options->out, "--out", "FILE",
               "write all predictions to one .csv, .txt or .json file")

@@ -555,9 +555,9 @@ std::vector<Given> resume_overrides(const TrainOptions& options) {
     throw UsageError(
         fmt::format("{} cannot change when a run is resumed", what),
         fmt::format("--resume keeps the settings of {}; only --epochs, --device, --threads, "
-                    "--strict, --data (if the data has moved), and some settings of --set "
-                    "(drop_last, max_steps, workers ...) may differ. Omit --resume to start a "
-                    "new run",
+                    "--strict, --allow, --data (if the data has moved), and some settings of "
+                    "--set (drop_last, max_steps, workers ...) may differ. Omit --resume to start "
+                    "a new run",
                     options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
@@ -692,8 +692,8 @@ void add_options(Command& command, TrainOptions& options) {
       .option(
           options.resume, "--resume", "DIR",
           "continue this run, or these folds, with their saved settings; only --epochs, --device, "
-          "--threads, --strict, --data (if the data has moved), and --set of settings such as "
-          "drop_last and workers may differ")
+          "--threads, --strict, --allow, --data (if the data has moved), and --set of settings "
+          "such as drop_last and workers may differ")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml",

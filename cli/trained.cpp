@@ -53,7 +53,7 @@ void add_part(Command& command, PartOptions& options) {
                "treat notes as errors: data that would be skipped, converted or assumed");
   command
       .option(options.allow, "--allow", "NOTES",
-              "notes that --strict accepts: seen (samples that equal training samples)", "none")
+              "notes on samples that equal training samples, accepted with --strict", "none")
       .choices = {"seen"};
 }
 

@@ -269,8 +269,8 @@ TENON_API Transform mixup(double alpha = 1);
 /// Replaces a box by that of another image of the batch, and mixes the labels in proportion
 /// (Mixing::cutmix).
 TENON_API Transform cutmix(double alpha = 1);
-/// A transform of one's own, for instance a lambda, between others in a list. `name` stands in
-/// Transforms::text() and in messages; parse() does not know it (register_transform()).
+/// A transform of one's own, for instance a lambda, between others in a list. `name` appears
+/// in Transforms::text() and in messages; parse() does not know it (register_transform()).
 TENON_API Transform function(std::string name, ImageFunction change);
 }  // namespace transforms
 

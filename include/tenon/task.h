@@ -180,7 +180,7 @@ class TENON_API Task {
   /// The distillation loss, a scalar. Default: the mean of distillation_loss().
   virtual Tensor distillation(const Tensor& scores, const Tensor& teacher, const Tensor& target,
                               double temperature) const;
-  /// Targets drawn from the distribution that the scores stand for; the optimizer levenberg
+  /// Targets drawn from the distribution that the scores describe; the optimizer levenberg
   /// measures the curvature with them. Default: the targets themselves.
   virtual Tensor drawn_targets(const Tensor& scores, const Tensor& target) const;
 

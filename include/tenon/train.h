@@ -150,8 +150,8 @@ struct SeenSamples {
 /// (30, compared with one of every 3 training samples)". If fewer than half of the inputs differ:
 /// "50 of 50 samples (9 different inputs, which can be equal by chance)".
 TENON_API std::string to_string(const SeenSamples& seen);
-/// A note for samples of which training has seen some: "training has seen 150 of 200 samples of the
-/// test part".
+/// A note for samples, some of which training has seen: "training has seen 150 of 200 samples of
+/// the test part".
 ///
 /// @param seen     the samples
 /// @param of       what they are, to follow "of": "the test part"; "": nothing follows
@@ -589,9 +589,10 @@ TENON_API TrainResult start_run(const Settings& settings, const std::string& dir
                                 const RunOptions& options = {});
 /// Continues a run from its latest checkpoint with the run's own settings.
 ///
-/// `overrides` may change settings that do not affect results (threads, workers, checkpoint_*,
-/// keep_checkpoints), the path of the data, `epochs` (not below the epochs that are done), and
-/// `drop_last` for the rest of the run.
+/// `overrides` may change the length of the run (`epochs`, not below the epochs that are done,
+/// `max_steps`, `early_stopping`), `drop_last` for the rest of the run, the path of the data,
+/// `device`, and settings that do not affect results (`threads`, `workers`, `checkpoint_*`,
+/// `strict`, …; docs/training.md lists all).
 ///
 /// Throws IoError if the run has no checkpoint; start_run() restarts a run that was stopped before
 /// its first checkpoint. Throws ValueError if settings.toml was edited after the newest checkpoint

@@ -47,8 +47,8 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
   }
 }
 
-// What stands behind the kind of a drawn source: numbers one after the other, "TRAIN,TEST,SEED",
-// named ones, and how many samples are for validation.
+// What follows the kind of a generated source: numbers in order, "TRAIN,TEST,SEED", named numbers,
+// and the share of validation samples.
 struct NamedNumber {
   std::string_view name;  // with its "="
   std::int64_t* value;
@@ -413,7 +413,7 @@ struct Arrays {
   std::vector<std::int64_t> values, groups;
 };
 
-// "npy:INPUTS,TARGETS", and the test part's two files behind them.
+// "npy:INPUTS,TARGETS", and the test part's two files after them.
 PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool classes) {
   const std::vector<std::string> parts = source_parts(rest, true);
   std::vector<std::string> files;

@@ -178,7 +178,7 @@ class Subsampling : public nn::Module {
   Tensor weight_, bias_;
 };
 
-// Only kernels of connections are weights; where there is none, a kernel of zeros stands.
+// Only kernels of connections are weights; maps without a connection have a kernel of zeros.
 class PartialConvolution : public nn::Module {
  public:
   explicit PartialConvolution(Generator* g) {

@@ -68,8 +68,8 @@ std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const Da
   }
 }
 
-// The model's file is the network as it was published, which whoever reads it need not know to be
-// adapted; the adapters stand beside it as peft writes them.
+// The model's file contains the network as it was published, so a reader need not know of adapters.
+// The adapters are in a file beside it, in the form of peft.
 void write_without_adapters(const Session& session, const std::string& dir) {
   const std::string file = dir + "/model.safetensors";
   const io::Metadata metadata = io::inspect_safetensors(file).metadata;
@@ -238,7 +238,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
-// Data may lie elsewhere; that it has as many samples is checked.
+// Data may be elsewhere; the number of its samples is checked.
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
@@ -358,8 +358,8 @@ void override_settings(Settings& settings,
 
 namespace {
 
-// A file that was edited between two sessions would make another run of the rest. What is free to
-// change is told: who changed it meant it, or will see it.
+// A file that was edited between two sessions would make the rest another run. A change that is
+// allowed is reported, so that an unintended change is seen.
 std::vector<std::string> changes_by_hand(const Settings& settings, const std::string& dir) {
   const std::string text = settings_of_latest_checkpoint(dir);
   std::vector<std::string> told;

@@ -448,6 +448,8 @@ class Arrays(CommandTest):
         self.assertEqual([v > 0.5 for v in told["values"]], [t == 1 for t in told["target"]])
         self.fails(2, "eval", "labels", "--confusion", "c.csv", says="does not classify samples")
         self.fails(3, "train", "mlp:3-16-2", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--out", "none", says="has 3 labels")
+        self.fails(3, "train", "mlp:3-16-3", "--data", "npy:x.npy,y.npy", "--out", "none",
+                   says=["has no classes", "use --task regression, or --task multi_label if each is a label from 0 to 1"])
         self.fails(2, "train", "mlp:3-16-3", "--data", "npy:x.npy,x.npy", "--task", "multi_label", "--out", "none", says=["a label is 0 or 1", "--task regression"])
 
 

@@ -203,7 +203,7 @@ class Folds(Runs):
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out)
         self.assertIn("stopped in fold 1; everything is saved in stopped\nresume with: tenon train --resume stopped\n", out)
-        self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
+        self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says=["--lr cannot change", "--strict, --allow, --data"])
         self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
             self.fails(4, *words, says=["holds 5 folds", "as in stopped/fold-1"])

@@ -291,11 +291,10 @@ TEST_CASE("NumPy files: labels are classes by their values") {
   CHECK(all(*test).target == std::vector<std::int64_t>{2, 1});
   CHECK(test->class_names() == Names{"10", "20", "30"});
   save(dir / "xt.npy", dir / "yt.npy", {30, 25});
-  CHECK_THROWS_WITH_AS(data::open_dataset(four, Split::Test),
-                       ((dir / "yt.npy") + ": label 25 of sample 1 is none that the training part "
-                                           "has")
-                           .c_str(),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(
+      data::open_dataset(four, Split::Test),
+      ((dir / "yt.npy") + ": label 25 of sample 1 does not occur in the training part").c_str(),
+      ValueError);
 }
 
 TEST_CASE("tensors as a set: targets of any shape, classes checked") {

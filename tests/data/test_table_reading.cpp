@@ -163,7 +163,7 @@ TEST_CASE("table reading: UTF-16 without a byte order mark") {
 }
 
 TEST_CASE("table reading: one row, and a second header") {
-  CHECK(note(parse("1,2,x\n").notes, "the only row is no header") != "");
+  CHECK(note(parse("1,2,x\n").notes, "the only row is read as a row, not as a header") != "");
   CHECK(has(refusal("label,1,2\n"), "holds a header but no rows"));
   CHECK(has(refusal("A,B,C\nwidth,height,kind\n1,2,x\n3,4,y\n5,6,x\n"),
             "where the line is a second header"));
@@ -364,7 +364,7 @@ TEST_CASE(
   CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 integers are rounded") != "");
   CsvOptions bad;
   bad.thousands = ".";
-  CHECK(has(refusal(rows_of({"1"}), bad), "both the decimal sign and between thousands"));
+  CHECK(has(refusal(rows_of({"1"}), bad), "both the decimal point and the thousands separator"));
 }
 
 TEST_CASE("table reading: dates") {

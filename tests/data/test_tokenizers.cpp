@@ -103,7 +103,7 @@ TEST_CASE("tokenizers: WordPiece is learned, and knows every word of its text") 
   CHECK_THROWS_WITH_AS(
       Tokenizer::train(corpus, {.tokens = 100}),
       doctest::Contains(
-          "does not hold the 257 characters and special tokens of the text: allow at least 257"),
+          "has no room for the 257 characters and special tokens of the text: allow at least 257"),
       ValueError);
   CHECK(Tokenizer::train("").size() == 257);
   CHECK_THROWS_AS(Tokenizer::train("\xff"), FormatError);

@@ -355,8 +355,8 @@ TEST_CASE("trainer: an optimizer of another network is refused, one for a part i
   optim::Sgd mixed(std::vector<optim::ParameterGroup>{{both}});
   train::Trainer trainer(a.net, loss, mixed, {.epochs = 1});
   CHECK_THROWS_WITH_AS(trainer.fit(a.train),
-                       "Trainer: the optimizer's 'other' [24, 2] is none of the network's "
-                       "parameters, and the loss is not made of it, so it would not learn",
+                       "Trainer: the optimizer's 'other' [24, 2] is not a parameter of "
+                       "the network, and the loss does not depend on it, so it would not learn",
                        ValueError);
 
   // A part of the network, and a parameter of the loss.

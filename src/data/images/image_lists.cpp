@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a list's paths and classes stand; kNone: the class is the last field.
+// The columns of a list's paths and classes; kNone: the class is the last field.
 struct ListColumns {
   std::size_t path = 0, word = kNone;
 };

@@ -80,7 +80,7 @@ void to_planes(const Image& image, const ImageTarget& target, const std::string&
     red[i] = from[0], green[i] = from[1], blue[i] = from[2];
 }
 
-// What decoding lost, of which images: each is counted once, however often it is decoded.
+// What decoding lost, by image: an image is counted once, however often it is decoded.
 class LossLog {
  public:
   explicit LossLog(std::int64_t images) : known_(at(images)) {}
@@ -249,7 +249,7 @@ class ImageSet final
         if ((losses & loss) != 0) refuse_notes({{io::loss_text(loss, 1), 1, name}});
     losses_.add(number, losses, name);
   }
-  // The number of the image that could be used: this one, or the next where one may stand in.
+  // The number of the image that could be used: this one, or the next one if it may be replaced.
   template <class Use>
   std::optional<std::int64_t> one_whole(std::int64_t index, const Use& use) const {
     for (std::int64_t tries = 0; tries == 0 || !options_.broken_left_out; ++tries) {
@@ -267,8 +267,8 @@ class ImageSet final
     }
     return std::nullopt;
   }
-  // Within a catch clause: the error goes on when broken images are errors, or no other could
-  // stand in.
+  // Within a catch clause: rethrows if broken images are errors, or if no other image can replace
+  // this one.
   void note(std::int64_t number, std::int64_t tries) const {
     constexpr std::int64_t kMostInARow = 1000;
     const bool last = !options_.broken_left_out && tries + 1 >= std::min(size(), kMostInARow);
@@ -282,7 +282,7 @@ class ImageSet final
   ImageTarget target_;
   Shape shape_;
   std::vector<Transform> resize_, augment_;
-  std::optional<Transform> many_;  // behind resize_
+  std::optional<Transform> many_;  // after resize_
   mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_

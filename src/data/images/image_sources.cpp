@@ -109,7 +109,7 @@ std::shared_ptr<const ImageList> finished(ImageList list) {
   return std::make_shared<const ImageList>(std::move(list));
 }
 
-// One part of a list of images; where their bytes lie is the subclass's.
+// One part of a list of images. A subclass knows where their bytes are.
 class ListedImageFiles : public ImageFiles {
  public:
   ListedImageFiles(std::shared_ptr<const ImageList> list, Split part)
@@ -152,7 +152,7 @@ class ListedImageFiles : public ImageFiles {
 
 class ImagePaths final : public ListedImageFiles {
  public:
-  // Frames stand in the place of videos.
+  // Frames replace videos.
   ImagePaths(std::shared_ptr<const ImageList> list, Split part, const VideoFrames& frames)
       : ListedImageFiles(std::move(list), part) {
     expand(frames);

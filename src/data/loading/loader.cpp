@@ -518,7 +518,7 @@ struct Loader::Impl {
   std::optional<BatchSlots> slots;
   int depth = 0;  // slots
   int lent = -1;  // the slot that the caller reads; -1: none
-  std::unique_ptr<Prefetcher, EndPrefetcher> prefetcher;  // last: its threads use what stands above
+  std::unique_ptr<Prefetcher, EndPrefetcher> prefetcher;  // last: its threads use the members above
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

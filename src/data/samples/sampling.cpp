@@ -1,8 +1,8 @@
 // Weighted sampling with integer arithmetic only, so results are equal on all machines.
 //
 // With replacement a draw is a binary search in the sums of the weights. Without replacement the
-// weights lie in a Fenwick tree, from which a drawn sample's weight is taken. Both cost log(size) a
-// draw.
+// weights are in a Fenwick tree, and a drawn sample's weight is subtracted from it. Both cost
+// log(size) a draw.
 #include "data/samples/sampling.h"
 
 #include <algorithm>

@@ -54,9 +54,8 @@ std::size_t path_in_part(const std::string& kind, const std::string& part, std::
 void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
                  const std::string& options) {
   if (parts[which].empty())
-    throw ValueError(
-        cat("data '", spec, "': there is a comma with nothing behind it; it may have ", options));
-  std::string message = cat("data '", spec, "': '", parts[which], "' is none of ", options);
+    throw ValueError(cat("data '", spec, "': nothing follows a comma; possible are ", options));
+  std::string message = cat("data '", spec, "': '", parts[which], "' is not one of ", options);
   // It may be the rest of a name.
   const bool is_next = which == 1 || parts[which - 1].starts_with("test=");
   if (is_next && parts[which].find('=') == std::string::npos) {

@@ -27,7 +27,7 @@ namespace {
 using Indices = std::vector<std::int64_t>;
 
 constexpr double kUsualShare = 0.1;  // where none is set
-constexpr std::int64_t kFewest = 3;  // samples or groups of which some are for validation
+constexpr std::int64_t kFewest = 3;  // fewer samples or groups have no validation part
 
 double test_share(const SplitOptions& o) { return o.test.value_or(kUsualShare); }
 double validation_share(const SplitOptions& o) { return o.validation.value_or(kUsualShare); }
@@ -305,7 +305,7 @@ bool any_lies_in(const Samples& samples, Split part) {
   return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
 }
 
-// "'cat', 'dog'", and an ellipsis behind ten.
+// "'cat', 'dog'", and an ellipsis after ten.
 std::string quoted_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 10;
   std::string out;

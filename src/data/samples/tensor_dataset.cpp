@@ -130,7 +130,8 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
     if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
       throw ValueError(cat(what, ": label ", values[i], " of sample ", i, " is negative; ",
-                           kIgnoredTarget, " alone stands for a sample that counts for nothing"));
+                           kIgnoredTarget,
+                           " is the only negative label, of samples that do not count"));
     if (classes > 0 && values[i] >= classes)
       throw ValueError(cat(what, ": label ", values[i], " of sample ", i,
                            " is not below the number of classes, ", classes));
@@ -159,8 +160,8 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     if (found[i] == kIgnoredTarget) continue;
     const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
     if (at == values.end() || *at != found[i])
-      throw ValueError(
-          cat(what, ": label ", found[i], " of sample ", i, " is none that the training part has"));
+      throw ValueError(cat(what, ": label ", found[i], " of sample ", i,
+                           " does not occur in the training part"));
     found[i] = at - values.begin();
   }
   return Tensor::from(found, labels.shape());

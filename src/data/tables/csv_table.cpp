@@ -99,7 +99,7 @@ class CsvTable {
     return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
   }
 
-  // A column that is told by its name, and not by its number.
+  // Whether a column is given by its name, and not by its number.
   static bool is_name(const std::string& column) {
     return column.empty() || column.find_first_not_of("0123456789") != std::string::npos;
   }
@@ -125,7 +125,7 @@ class CsvTable {
       told_by_label_ = guess.by_label_name;
     }
     if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
-      guess.assumed = "the only row is no header (header=yes says otherwise)";
+      guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";
     // Of a model's columns the names would be known.
     if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
@@ -173,11 +173,12 @@ class CsvTable {
         if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
       if (!found.empty()) label_ = found[0];
       const bool known = options_.columns && !options_.columns->label.empty();
-      // Another table than the model learnt by: which other column holds its labels, nobody said.
+      // Not the table that the model was trained on, and no option names another label column.
       if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
-        throw FormatError(cat(no_column(options_.columns->label),
-                              ", which holds the labels that the model learnt: say which one "
-                              "does (label=NAME)"));
+        throw FormatError(
+            cat(no_column(options_.columns->label),
+                ", which has the labels in the model's training data: name the column of "
+                "labels (label=NAME)"));
       const bool same_place = options_.columns && !known && !header_ &&
                               options_.columns->label_column >= 0 &&
                               options_.columns->label_column < std::ssize(file_.first_row());
@@ -206,7 +207,7 @@ class CsvTable {
           continue;
         }
         if (left_out[at])
-          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
+          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is not an input"));
         how_[at] = how;
         if (how == Reading::Words) categories_.push_back(at);
         if (options_.day_first && how == Reading::Dates)
@@ -392,7 +393,7 @@ class CsvTable {
     if (!options_.classes && raw_[label_].odd.count > 0)
       refuse_number(label_, ", as targets must be");
   }
-  // A name of the label's column that is a label below it is none.
+  // A label column's name that is also a label in the column is not a name.
   void refuse_header() const {
     if (!told_by_label_ || label_ == kNone || !options_.classes) return;
     const std::vector<std::string>& labels = raw_[label_].texts;
@@ -456,7 +457,7 @@ class CsvTable {
                   : ""),
          rows.count, cat(name_, ", line ", rows.line)});
   }
-  // What stands with spaces around it and without is one word, of labels and of inputs.
+  // Labels and inputs that differ only in spaces around them are one word.
   void note_spaces() {
     for (std::size_t c = 0; c < raw_.size(); ++c) {
       Note note;

@@ -1,4 +1,4 @@
-// Reads a whole table: the tensors of all its rows, and what tells its parts.
+// Reads a whole table: the tensors of all its rows, and what divides them into parts.
 #pragma once
 
 #include <cstdint>

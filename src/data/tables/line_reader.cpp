@@ -131,7 +131,7 @@ void LineReader::find_header(const RowFormat& rows) {
   const bool header = rows.header.has_value() ? *rows.header : named_group_ || looks_like_header();
   const std::string where = cat(file_, ", line ", first_line_);
   if (header) names_ = ColumnNames(first_, where, notes_);
-  // Fields between commas may be any text; only a header tells which one is the class.
+  // Fields between commas may be any text; only a header says which one is the class.
   if (!header && form_ == LineForm::ClassLines && rows.separator.empty() &&
       format_.separator != '\t')
     format_.separator = '\t', format_.quotes = rows.quotes.value_or(false);
@@ -141,7 +141,7 @@ bool LineReader::looks_like_header() {
   const auto any = [&](const std::function<bool(const std::string&)>& test) {
     return std::any_of(first_.begin(), first_.end(), test);
   };
-  // Whether a field of the first row stands in its column again.
+  // Whether a field of the first row occurs again in its column.
   const auto again = [&](std::size_t c) {
     return std::any_of(below_.begin(), below_.end(),
                        [&](const auto& row) { return c < row.size() && row[c] == first_[c]; });

@@ -208,8 +208,7 @@ io::CsvFormat csv_format(const RowFormat& rows, const std::string& name) {
     if (out.separator == '\0' || out.separator == '"' || out.separator == '\n' ||
         out.separator == '\r')
       throw ValueError(cat(name, ": the separator '", rows.separator,
-                           "' is none: it is one character, or tab, space, comma, semicolon or "
-                           "pipe"));
+                           "', must be one character, or tab, space, comma, semicolon or pipe"));
   }
   out.comments = rows.comment != "none";
   if (out.comments && !rows.comment.empty()) {
@@ -233,9 +232,10 @@ io::NumberFormat number_format(const std::string& decimal, const std::string& th
     throw ValueError(
         cat(name, ": thousands '", thousands, "', must be '.', ',', an apostrophe or a space"));
   if (out.thousands == out.decimal)
-    throw ValueError(cat(name, ": '", std::string(1, out.decimal),
-                         "' is both the decimal sign and between thousands: decimal=, says that "
-                         "decimals stand behind a comma"));
+    throw ValueError(cat(
+        name, ": '", std::string(1, out.decimal),
+        "' is both the decimal point and the thousands separator: with decimal=, the decimal point "
+        "is a comma"));
   return out;
 }
 

@@ -15,7 +15,7 @@
 namespace tenon::data {
 namespace {
 
-// Fewer different whole numbers may be classes of which each row has its own.
+// Fewer different whole numbers may be classes even if each row has its own.
 constexpr std::size_t kFewNumbers = 20;
 
 std::optional<double> number_of(const std::string& text, const io::NumberFormat& format) {

@@ -87,8 +87,8 @@ class TokenWindows : public DatasetWith<Provenance> {
   std::int64_t length_;
 };
 
-// Windows between [CLS] and [SEP]. Of each 15 % of the tokens are to be told (Devlin et al., 2019):
-// [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
+// Windows between [CLS] and [SEP]. In each, 15 % of the tokens are predicted (Devlin et al., 2019):
+// 80 % of them are replaced by [MASK], 10 % by any token, and 10 % are kept.
 class HiddenWords : public DatasetWith<Provenance, AugmentedSamples> {
  public:
   HiddenWords(WindowText text, const Tokenizer& tokenizer, std::int64_t length, std::string about)
@@ -186,7 +186,7 @@ struct ClassLineSet {
 // Lines that a ClassLineSet holds.
 using LinesOfPart = std::vector<const ClassLine*>;
 
-// Where the class and the texts of a line stand.
+// The columns of the class and the texts of a line.
 struct ClassLineColumns {
   std::size_t name = 0;
   std::vector<std::size_t> texts;
@@ -209,8 +209,8 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
   if (out.texts.empty()) out.texts.swap(others);
   if (out.texts.empty() || out.texts.size() > 2)
     throw FormatError(cat("has ", out.texts.size(),
-                          " columns of text beside the class where 1 or 2 are needed: call them "
-                          "text, or sentence1 and sentence2"));
+                          " columns of text besides the class, must have 1 or 2: name them text, "
+                          "or sentence1 and sentence2"));
   if (!others.empty())
     notes.push_back({cat(others.size(), others.size() == 1 ? " column is" : " columns are",
                          " not read: '", header[others[0]], "'", others.size() > 1 ? " …" : ""),
@@ -350,7 +350,7 @@ class ClassLines : public DatasetWith<Provenance> {
   }
 
  private:
-  // Tokens of a sample, of which the last ones are of its second text.
+  // Tokens of a sample; the last ones are those of its second text.
   struct Row {
     std::int64_t begin;
     std::int32_t count, second;

@@ -38,7 +38,7 @@ const PairMerger::Merge* PairMerger::find(std::int64_t left, std::int64_t right)
 
 // With few characters, each merge looks at all remaining ones.
 void PairMerger::join_few(std::vector<std::int64_t>& tokens) const {
-  std::array<const Merge*, kFew> merges{};  // of a token with the one behind it
+  std::array<const Merge*, kFew> merges{};  // of a token with the one after it
   std::size_t count = tokens.size();
   for (std::size_t k = 0; k + 1 < count; ++k) merges[k] = find(tokens[k], tokens[k + 1]);
   for (;;) {
@@ -64,7 +64,7 @@ void PairMerger::join(std::vector<std::int64_t>& tokens) const {
   struct Candidate {
     std::int32_t rank;
     std::uint32_t left;                             // its place
-    std::int32_t first, second;                     // what stood there: otherwise it is out of date
+    std::int32_t first, second;                     // the tokens there: otherwise it is out of date
     bool operator<(const Candidate& other) const {  // the heap's top is the earliest
       return rank != other.rank ? rank > other.rank : left > other.left;
     }

@@ -50,7 +50,7 @@ struct TokenModel {
   std::optional<std::int64_t> unknown;
   bool join_unknown = false;  // of Bpe: neighbours that are unknown are one
   bool whole_words = false;   // of Bpe: a word of the vocabulary is not taken apart
-  std::string prefix = "##";  // of WordPiece: of parts behind a word's first
+  std::string prefix = "##";  // of WordPiece: of parts after a word's first
   std::size_t longest = 100;  // of WordPiece: most characters of a word that is split
 };
 
@@ -73,9 +73,9 @@ class WordEncoder {
   std::vector<std::size_t> first_sizes_, later_sizes_;
 };
 
-/// Words of a text and how often each stands there, in the order of their first.
+/// Words of a text and how often each occurs, in the order of first occurrence.
 using WordCounts = std::vector<std::pair<std::u32string, std::int64_t>>;
-/// Learns up to `most` tokens: the `first` ones, which stand for no text; the characters of the
+/// Learns up to `most` tokens: the `first` ones, which have no text; the characters of the
 /// words and of `alphabet` in ascending order; then merged neighbours that occur together at least
 /// `least` times, the most frequent first and, if equally frequent, the ones with lower numbers
 /// first. Throws ValueError if `most` is below the number of characters.

@@ -194,7 +194,7 @@ class Splitter {
   }
 
  private:
-  // The characters that stand for a word's bytes.
+  // The characters that represent a word's bytes.
   std::string_view as_signs(std::u32string_view word) {
     word_.clear();
     char bytes[4];

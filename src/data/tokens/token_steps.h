@@ -31,10 +31,10 @@ struct SplitStep {
 /// the text is no later part of one that was cut where word_ends_between() says so.
 void each_word(std::u32string_view text, const std::vector<SplitStep>& steps, bool begins,
                const std::function<void(std::string_view)>& use);
-/// Whether a word ends between two neighbours, whatever stands around them.
+/// Whether a word ends between two neighbours, for any text around them.
 bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitStep>& steps);
 
-/// The visible character that stands for a byte in GPT-2's vocabulary, and the byte of such a
+/// The visible character for a byte in GPT-2's vocabulary, and the byte of such a
 /// character (-1: of another character).
 char32_t sign_of_byte(unsigned char byte);
 int byte_of_sign(char32_t sign);

@@ -99,7 +99,7 @@ void add_examples(Digester& out, const data::Dataset& set) {
       try {
         out.add(images->bytes(k));
       } catch (const IoError&) {
-        out.add("unreadable");  // another image stands in for it, or it is an error later
+        out.add("unreadable");  // another image replaces it, or it is an error later
       }
     }
     return;

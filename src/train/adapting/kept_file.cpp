@@ -94,7 +94,7 @@ void KeptFolder::make_room(std::int64_t bytes) const {
     throw KeptError(cat(path_, ": ", size_text(bytes), " exceed the limit of ", size_text(limit_),
                         " ('frozen_cache')"));
   const CacheFolder folder(path_);
-  // What lies in a folder that is not used is not Tenon's to remove.
+  // Files in a folder that Tenon does not use are not removed.
   if (!folder.refusal().empty()) throw KeptError(folder.refusal());
   if (folder.fd() < 0) return;  // the writer creates it
   folder.shrink(kEnding, limit_ - bytes, limit_ - bytes, kDay);

@@ -41,7 +41,7 @@ Batches::Batches(data::Loader& loader) : loader_(loader) {
   if (device.kind == Device::Kind::Cpu) return;
   clock_ = backend_of(device).make_idle_clock(device.index);
   const data::Dataset& set = loader.dataset();
-  // What lies in memory is small, and not worth a kernel.
+  // A dataset in memory is small, and not worth a kernel.
   stored_ = loader.options().augment.any() || !(set.in_memory() || set.made_on_demand());
   const PixelScale scale = stored_ ? pixel_scale(loader) : PixelScale();
   scales_ = !scale.factor.empty();

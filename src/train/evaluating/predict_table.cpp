@@ -173,7 +173,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   if (decimal == ",") format.decimal = ',';
   io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
-  std::vector<std::string> names, added;  // the header, and what is put behind each row
+  std::vector<std::string> names, added;  // the header, and what is put after each row
   added.reserve(static_cast<std::size_t>(set->size()));
   predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
     std::vector<std::string> fields;

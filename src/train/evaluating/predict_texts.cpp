@@ -117,7 +117,7 @@ TextLines whole_lines(const LineSource& source) {
   return out;
 }
 
-// The lines of a classifier, of which some may hold a class.
+// The lines of a classifier; some of them may have a class.
 class ClassedLines {
  public:
   ClassedLines(const LineSource& source, const std::vector<std::string>& names)
@@ -224,7 +224,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allo
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool hidden = task_->output_form() == OutputForm::HiddenToken;
-  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text
+  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token after the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
     const std::size_t tab = hidden || behind ? std::string::npos : one.text.find('\t');

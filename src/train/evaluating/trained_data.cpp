@@ -107,7 +107,7 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   try {
     Selection here = locate_own();
     return is_own_data(data, here.data) ? std::optional(std::move(here)) : std::nullopt;
-  } catch (const IoError&) {  // moved: what is given may be where it lies now
+  } catch (const IoError&) {  // moved: the given path may be where it is now
     const auto moved = moved_data(data, settings_.data);
     if (!moved) return std::nullopt;
     Selection there{.data = *moved, .own = true};
@@ -115,9 +115,8 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   }
 }
 
-// As it is written, from the working folder; else from the run's folder or one above it. Where what
-// is found first holds other samples than those that the run learnt from, a later place may hold
-// them.
+// The path as written, from the working folder; else from the run's folder or one above it. If the
+// first file that is found has other samples than the run was trained on, later places are tried.
 Selection TrainedModel::locate_own() const {
   Selection first{.data = locate_data(settings_.data, run_), .own = true};
   if (!has_path(first.data) || trained_on(first) != false) return first;
@@ -182,9 +181,9 @@ std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const
   return record_ == nullptr ? std::nullopt : record_->seen_image(file);
 }
 
-// Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
-// to warn. A file that changed since is divided otherwise: what is a test sample now may have been
-// trained on.
+// In unchanged data of the run, a test sample may equal a training sample, which needs no warning.
+// A file that has changed since is divided in another way: a test sample of today may have been a
+// training sample.
 void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, bool allowed,
                              Evaluation& out) const {
   out.seen = seen_samples(set);

@@ -170,7 +170,7 @@ void Fit::end_epoch() {
   });
 }
 
-// Samples that are drawn anew come as in the first epoch each time, also after a resume.
+// Augmented samples are those of the first epoch each time, also after a resume.
 void Fit::validate(EpochReport& r) {
   if (validation_ == nullptr) return;
   validation_->set_epoch(0);

@@ -73,8 +73,8 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
   require_tensors(known, saved, checkpoint.path);
 }
 
-// A run that was stopped before its first checkpoint begins anew; one that has come further would
-// write over what it made.
+// A run that was stopped before its first checkpoint starts again. A later start would overwrite
+// the results of the run.
 void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
@@ -181,7 +181,7 @@ void Fit::save_engines() {
   engines_saved_ = table.size();
 }
 
-// Where the run stands, on the device.
+// The state of the run, on the device.
 Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::current().seed();

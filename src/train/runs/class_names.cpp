@@ -85,7 +85,7 @@ bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& n
       if (text == metadata.end()) continue;
       names = model_from_json(text->second, file).class_names;
       return true;
-    } catch (const Error& error) {  // a run that goes on writes it anew
+    } catch (const Error& error) {  // a run that continues writes it again
       log_message(LogLevel::Warning,
                   cat("the run's weight file cannot be read, so its class names are not compared: ",
                       error.what()));

@@ -91,7 +91,7 @@ void add_files(Digester& digester, const data::ImageFiles& images) {
 
 constexpr std::size_t kMostNames = 1000;
 
-// Behind the digest of the samples stand the names of the classes, as JSON.
+// The names of the classes follow the digest of the samples, as JSON.
 std::vector<std::string> names_within(const std::string& digest) {
   const std::size_t from = digest.find(' ');
   if (from == std::string::npos) return {};
@@ -128,7 +128,7 @@ std::string data_digest(const data::Dataset& set) {
   else
     return "";
   const std::vector<std::string> names = set.class_names();
-  // Of text they are its tokens, which its samples tell.
+  // The classes of text are its tokens, which the samples already contain.
   if (!set.text_unit().empty() || class_words(names).empty()) return digester.result().hex();
   if (names.size() > kMostNames) {
     for (const std::string& name : names) digester.add(name);

@@ -19,8 +19,8 @@ using io::Json;
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
-// Whether data has no file that whoever wrote the metadata could choose: generated samples, and
-// published sets in the machine's own folder of data.
+// Whether the data source names no file that the author of the metadata could choose: generated
+// data, and published sets in the machine's own data folder.
 bool has_no_file(const std::string& spec) {
   if (spec.empty()) return true;
   const data::SourceKind* const kind = data::source_kind(spec);

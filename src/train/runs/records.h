@@ -55,7 +55,7 @@ std::string to_json(const Progress& progress);
 /// Throws FormatError naming `source` if the text was not written by to_json().
 Progress progress_from_json(const std::string& text, const std::string& source);
 
-/// The metrics of a task that have columns of their own in log.csv, behind those that every log
+/// The metrics of a task that have columns of their own in log.csv, after those that every log
 /// has (accuracy, mae, r2).
 std::vector<std::string> own_metrics(const Task& task);
 /// Throws ValueError for a metric that the logs cannot hold under its name.

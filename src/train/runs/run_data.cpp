@@ -45,7 +45,7 @@ std::string with_paths(const std::string& spec, const fs::path& base, const F& c
 std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
   std::optional<std::string> missing;
   with_paths(spec, base, [&](const std::string& path) {
-    // A pattern stands for files of one folder.
+    // A pattern names files of one folder.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
     if (!missing && !io::is_there((pattern ? place.parent_path() / "." : place).string()))

@@ -110,7 +110,7 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
       const auto settings = head.find(kSettingsKey);
       return settings == head.end() ? "" : settings->second;
     } catch (const Error&) {
-      continue;  // whoever loads it says so
+      continue;  // loading the checkpoint reports it
     }
   }
   return "";
@@ -213,7 +213,7 @@ void RunFolder::refuse_foreign_links() const {
 }
 
 // Whether anything is here that a new run must not write over: settings and models, checkpoints
-// behind a step, a table of epochs.
+// after a step, a table of epochs.
 bool RunFolder::holds_run() const {
   for (const char* name : {"settings.toml", "model.safetensors", "best.safetensors"})
     if (fs::exists(file(name))) return true;

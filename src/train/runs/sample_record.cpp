@@ -68,7 +68,7 @@ Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t
                          [&](std::size_t k) {
                            try {
                              out[from + k] = images.checksum(numbers[from + k]);
-                           } catch (const Error&) {  // whoever decodes it says that it is broken
+                           } catch (const Error&) {  // decoding reports that it is broken
                            }
                          });
   }
@@ -107,7 +107,7 @@ Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numb
   return out;
 }
 
-// The tokens of windows. What is hidden stands in the targets, between [CLS] and [SEP].
+// The tokens of windows. The targets have the hidden tokens, between [CLS] and [SEP].
 template <class F>
 void for_each_window(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
   const std::size_t length = at(set.input_shape()[0]);
@@ -161,7 +161,7 @@ void sort_out(Checksums& checksums) {
   checksums.erase(std::unique(checksums.begin(), checksums.end()), checksums.end());
 }
 
-// Which are kept does not depend on where a stretch stands.
+// Which checksums are kept does not depend on the position of a stretch.
 bool is_kept(std::uint64_t checksum, std::int64_t every) {
   return checksum % static_cast<std::uint64_t>(every) == 0;
 }
@@ -203,7 +203,7 @@ SampleRecord SampleRecord::of(const data::Dataset& training, const Threads& thre
   const std::int64_t size = training.size();
   if (out.unit_ == Unit::Texts) {
     out.stretch_ = std::min(kStretch, std::max<std::int64_t>(training.input_shape()[0] - 2, 1));
-    // Windows follow one another, so that what stands across their ends is recorded too.
+    // Windows follow one another, so that stretches across their ends are recorded too.
     Stretches stretches(out.stretch_);
     for_each_window(training, every_one(0, size, 1), [&](std::span<const std::int64_t> tokens) {
       for (const std::int64_t token : tokens) {
@@ -288,8 +288,8 @@ SampleRecord SampleRecord::load(const std::string& path) {
                          : std::find(std::begin(kUnits), std::end(kUnits), unit->second);
   if (tensor == file.tensors.end() || tensor->second.dtype() != DType::Int64 ||
       tensor->second.rank() != 1 || known == std::end(kUnits))
-    throw FormatError(cat(path, ": is no record of training samples: it must hold '", kChecksums,
-                          "', int64 [N], and say their unit"));
+    throw FormatError(cat(path, ": is not a record of training samples: it must have '", kChecksums,
+                          "', int64 [N], and their unit"));
   SampleRecord out;
   out.unit_ = static_cast<Unit>(known - std::begin(kUnits));
   out.every_ = number_in(file.metadata, kEvery, 1, kMost, path);

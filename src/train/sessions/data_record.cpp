@@ -30,7 +30,7 @@ DataRecord::DataRecord(const DataSets& sets, const std::string& run_dir)
   if (run_dir.empty()) return;
   try {
     earlier_ = SampleRecord::load(cat(run_dir, "/", kSampleRecordFile));
-  } catch (const Error&) {  // none, or damaged: written anew
+  } catch (const Error&) {  // missing or damaged: written again
     return;
   }
   held_out_ = held_out_digests(sets.validation.get(), sets.test.get());
@@ -55,7 +55,7 @@ void DataRecord::read() {
   if (earlier_) {
     try {
       record->add(*earlier_);
-    } catch (const ValueError&) {  // of another kind of samples: written anew
+    } catch (const ValueError&) {  // of another kind of samples: written again
     }
   }
   record_ = std::move(record);

@@ -30,7 +30,7 @@ std::int64_t fitting_batch(const Session& session, const data::Loader& measured)
   }
 }
 
-// 0 stands for as many as usual.
+// 0 means no limit.
 std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
@@ -58,7 +58,7 @@ ResolvedRun when_released(Settings settings) {
 bool is_limited() { return current_context().memory_limit > 0; }
 
 // Whether the weights take an eighth of the device's memory or more. Gradients, optimizer state and
-// activations may then exceed it. The plan tells before the weights are allocated.
+// activations may then exceed it. The plan shows it before the weights are allocated.
 bool may_exceed_device(const Session& session) {
   const Device device = current_device();
   std::int64_t bytes = 0;

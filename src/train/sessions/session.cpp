@@ -374,7 +374,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
     const ImagePlace place = place_of_images(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
-      settings.augment_on = place.where;  // of the run, wherever it is resumed
+      settings.augment_on = place.where;  // the run's, also when it is resumed
     }
   }
 }

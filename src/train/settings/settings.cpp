@@ -540,7 +540,7 @@ void Settings::apply_lines(const std::vector<SettingText>& lines, const std::str
   for (const SettingText& line : lines) {
     try {
       if (text != lines.end() && line.key == "model")
-        model = line.value;  // whose file may have moved: its text stands here
+        model = line.value;  // the file may have moved: its text is in these lines
       else
         set(line.key, line.value);
     } catch (const ValueError& error) {
