@@ -283,7 +283,7 @@ TEST_CASE(
   data.eval();
   CHECK(list(grad((data * w).sum(), w)) == list(data));
   CHECK(list(grad((data * of_w).sum(), of_w)) == list(data));
-  optim::Sgd sgd({w}, {.lr = 0.5});
+  optim::Sgd sgd(std::vector<Tensor>{w}, {.lr = 0.5});
   sgd.step((data * w).sum());
   CHECK(list(w) == list(doubles({3, 4}) - data * 0.5));
 }
