@@ -174,6 +174,11 @@ def key(row):
     return row["workload"], row.get("phase", "train"), row["precision"]
 
 
+def versions_of(rows):
+    """The version of each peer in the rows: {"torch": "2.11.0+cu130"}."""
+    return {peer["peer"]: peer["version"] for row in rows for peer in row["peers"] if "version" in peer}
+
+
 def run_part(options, gpu, name, share=None):
     """Runs a test file in a separate process with a separate temporary folder."""
     if gpu.left() <= 0:
@@ -310,7 +315,8 @@ def main():
     table = table_of(*time_all(options, gpu, wanted_rows(options)))
     facts = subprocess.run([options.tenon, "doctor", "--json"], capture_output=True, text=True).stdout
     result = {"date": datetime.datetime.now().isoformat(timespec="seconds"), "commit": options.commit or commit_here(),
-              "doctor": json.loads(facts) if facts.startswith("{") else None, "tests": tests, "training": training, "rows": table}
+              "doctor": json.loads(facts) if facts.startswith("{") else None, "peers": versions_of(table), "tests": tests,
+              "training": training, "rows": table}
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(f"written to {options.out}")

@@ -6,7 +6,7 @@
 FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor; timing the step takes a second of the
 GPU. So processes compile in parallel, and a process times only while it holds the file LOCK alone. JAX tries kernels on the GPU while it
 compiles, so it shares the lock with other compiling processes until it times. MODES are torch_bench.py's modes, or the numbers of steps per
-call of jax_bench.py. Prints rows as the scripts do, one JSON object per line.
+call of jax_bench.py. Prints rows as the scripts do, one JSON object per line, with the peer's version.
 """
 import contextlib
 import fcntl
@@ -63,7 +63,7 @@ def with_torch(lock, workload, phase, precision, modes):
         if mode == "eager":
             lock.take()
         try:
-            say(torch_bench.run(workload, "cuda", precision, mode, phase, 0.5))
+            say({**torch_bench.run(workload, "cuda", precision, mode, phase, 0.5), "version": torch.__version__})
         except Exception as error:  # out of memory, most likely
             fault(workload, phase, precision, mode, error)
         torch._dynamo.reset()
@@ -71,6 +71,7 @@ def with_torch(lock, workload, phase, precision, modes):
 
 
 def with_jax(lock, workload, phase, precision, modes):
+    import jax
     import jax_bench
 
     class Clock:
@@ -91,7 +92,7 @@ def with_jax(lock, workload, phase, precision, modes):
         Clock.looks = 0
         try:
             with lock.shared():
-                say(jax_bench.run(workload, precision, int(mode), 0.5))
+                say({**jax_bench.run(workload, precision, int(mode), 0.5), "version": jax.__version__})
         except Exception as error:
             fault(workload, phase, precision, mode, error)
 

@@ -58,7 +58,8 @@ def from_gpu(record):
                      "memory_mib": row["tenon"][0].get("planned_mb"), "commit": record["commit"][:8], "date": record["date"][:10]})
     cuda = record["doctor"]["cuda"]
     gpus = cuda["gpus"] if "gpus" in cuda else cuda["cards"]  # the field's name in raw files of earlier versions
-    return {"machine": gpus[0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
+    peers = {PEER_NAMES[peer]: version.split("+")[0] for peer, version in record["peers"].items()}
+    return {"machine": gpus[0]["name"], "peers": peers,
             "method": "bench/gpu.py: Tenon and the peers in turn in one run, medians; memory is what Tenon plans", "notes": [],
             "rows": rows}
 

@@ -18,8 +18,6 @@ inline constexpr char kDataSpecHelp[] =
 inline constexpr char kModelHelp[] =
     "network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists all), network file "
     "(net.toml), run folder or model.safetensors";
-/// Names of the built-in networks, for completion.
-std::vector<std::string> model_names();
 
 Command train_command();
 Command eval_command();

@@ -470,10 +470,12 @@ Command data_command() {
       "separator=CHAR, comment=CHAR\nnpy:INPUTS,TARGETS: NumPy arrays\ntext:FILE: text for "
       "language models; by=chars, words, pieces or bytes, length=N\nnumbers: number words for "
       "translation; below=N, to=french or to=german\npairs:FILE: lines of SOURCE TAB "
-      "TRANSLATION\nfolder:DIR: images of any size in a folder per class, or in train/, val/ and "
-      "test/ with such folders; list:FILE: lines of PATH,CLASS; shards:PATTERN: WebDataset tar "
-      "files. Options: size=SIDE, grey, broken=error; for videos frames=N or "
-      "every=SECONDS\n\nSamples are split into a training, a validation and a test part: "
+      "TRANSLATION\nlines:FILE: lines of CLASS TAB TEXT; spans:FILE: lines of QUESTION TAB TEXT "
+      "TAB ANSWER TAB POSITION; both need --tokenizer\nfolder:DIR: images of any size in a folder "
+      "per class, or in train/, val/ and test/ with such folders; list:FILE: lines of "
+      "PATH,CLASS; shards:PATTERN: WebDataset tar files. Options: size=SIDE, grey, broken=error; "
+      "for videos frames=N or every=SECONDS\n\nSamples are split into a training, a validation and "
+      "a test part: "
       "validation=SHARE (0.1), split=SHARE (0.1) or test=PATH or fold=I/K for the test part, "
       "seed=N, stratify=no, group=NAME, chronological.";
   command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};

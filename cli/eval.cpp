@@ -187,20 +187,13 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
   }
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 // A table with true classes as rows and predicted classes as columns.
 void write_matrix(const metrics::ConfusionMatrix& matrix, const Names& names,
                   const std::string& file) {
   std::string text = "true \\ predicted";
-  for (const std::string& name : names) text += "," + csv_field(name);
+  for (const std::string& name : names) text += "," + io::csv_field(name);
   for (int i = 0; i < matrix.classes(); ++i) {
-    text += "\n" + csv_field(names[static_cast<std::size_t>(i)]);
+    text += "\n" + io::csv_field(names[static_cast<std::size_t>(i)]);
     for (int j = 0; j < matrix.classes(); ++j) text += "," + std::to_string(matrix.count(i, j));
   }
   io::write_file(file, text + "\n");
@@ -328,6 +321,7 @@ int run_eval(const EvalOptions& options) {
       model.evaluate(options.data, {.part = part,
                                     .batch = options.batch.value_or(0),
                                     .strict = options.part.strict,
+                                    .allow_seen = options.part.allows_seen(),
                                     .progress = progress});
   clear_status_line();
   print_notes(evaluation.notes);

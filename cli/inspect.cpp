@@ -1,6 +1,7 @@
 // tenon inspect: shows the plan of a step: graph, passes, fusion decisions, engines and buffers.
 #include <fmt/core.h>
 #include <tenon/device.h>
+#include <tenon/models.h>
 #include <tenon/shapes_only.h>
 
 #include <memory>
@@ -118,7 +119,7 @@ Command inspect_command() {
        "The memory of a single inference."},
       {"tenon inspect lenet5 plan --without fuse", "The same step with a pass switched off."}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
-  model.suggestions = model_names();
+  model.suggestions = models::names();
   Positional& view =
       command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);
   view.suggestions = kViews;

@@ -68,8 +68,6 @@ int run_models(const ModelsOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> model_names() { return models::names(); }
-
 Command models_command() {
   auto options = std::make_shared<ModelsOptions>();
   Command command;

@@ -97,10 +97,9 @@ void take_notes(const Notes& notes, const PredictOptions& options) {
 
 // Adds a note on how many of the predicted samples training has seen.
 void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& name,
-              Notes& notes) {
+              const PredictOptions& options, Notes& notes) {
   if (seen && seen->seen > 0)
-    notes.push_back(
-        {fmt::format("training has seen {} of {}", to_string(*seen), name), seen->about(), {}});
+    notes.push_back(train::note_on_seen(*seen, name, options.part.allows_seen()));
 }
 
 using Named = std::function<std::string(const train::Prediction&)>;
@@ -123,13 +122,10 @@ struct SetPredictor {
     if (options.start >= set.size())
       throw UsageError(
           fmt::format("--start: {} has {}, numbered from 0", name, part_size_text(set.size(), 0)));
-    Notes seen;
-    if (!own)
-      add_seen(model.seen_samples(set, options.start, options.all() ? -1 : options.count), name,
-               seen);
-    if (options.part.strict) refuse_notes(set.notes()), refuse_notes(seen);
+    if (options.part.strict) refuse_notes(set.notes());
     std::int64_t shown = 0;
     const std::int64_t right = -output.right(), labelled = -output.labelled();
+    std::vector<std::pair<Predicted, bool>> held;  // with --strict, until no note is an error
     model.predict(set, options.start, options.all() ? -1 : options.count,
                   [&](train::Prediction&& p, const Tensor& input) {
                     Predicted sample{.name = named(p),
@@ -139,13 +135,19 @@ struct SetPredictor {
                     const bool show = shown < options.count;
                     if (show && !options.json && !options.plain && glyph_of)
                       sample.glyph = glyph_of(input);
-                    output.add(sample, show);
+                    if (options.part.strict)
+                      held.emplace_back(std::move(sample), show);
+                    else
+                      output.add(sample, show);
                     ++shown;
                   });
     if (!set.broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set.broken()));
-    Notes notes = set.notes();  // decoding may have added some
-    notes.insert(notes.end(), seen.begin(), seen.end());
+    Notes notes = set.notes();  // decoding may have added some, and found broken images
+    if (!own)
+      add_seen(model.seen_samples(set, options.start, options.all() ? -1 : options.count), name,
+               options, notes);
     take_notes(notes, options);
+    for (const auto& [sample, show] : held) output.add(sample, show);
     if (options.json) return;
     print_right(right + output.right(), labelled + output.labelled(), set.size(), name);
     print_not_shown(set.size() - options.start, name, options);
@@ -297,7 +299,7 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
   std::vector<train::TextLine> lines = lines_of(predict.model, file, options);
   const std::int64_t all = std::ssize(lines);
   if (!options.all()) lines.resize(static_cast<std::size_t>(std::min(all, options.count)));
-  take_notes(predict.model.notes_on_texts(lines), options);
+  take_notes(predict.model.notes_on_texts(lines, options.part.allows_seen()), options);
   const std::int64_t right = -predict.output.right(), labelled = -predict.output.labelled();
   for (std::size_t k = 0; k < lines.size(); ++k) {
     Predicted sample = text_of(predict.model, lines[k].name, lines[k].text);
@@ -313,12 +315,8 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
 // The kind of a data source, "csv" for "csv:rows.csv,separator=;"; "" for a file name.
 std::string source_kind(const std::string& name) {
   const std::string kind = name.substr(0, std::min(name.find(':'), name.size()));
-  constexpr const char* kKinds[] = {"digits",  "scenes", "random", "mnist",   "idx",     "csv",
-                                    "npy",     "text",   "lines",  "pairs",   "spans",   "folder",
-                                    "numbers", "list",   "shards", "cifar10", "cifar100"};
   std::error_code ignored;
-  const bool known =
-      kind != name && std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+  const bool known = kind != name && data::source_kind(kind) != nullptr;
   return known && !std::filesystem::exists(name, ignored) ? kind : "";
 }
 
@@ -390,7 +388,7 @@ void write_file(const SetPredictor& predict, const std::string& file) {
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
     const auto set = predict.model.open_rows(file);
     Notes notes = set->notes();
-    add_seen(predict.model.seen_samples(*set), file, notes);
+    add_seen(predict.model.seen_samples(*set), file, predict.options, notes);
     take_notes(notes, predict.options);
     rows = predict.model.predict_csv(file, beside);
   } else {
@@ -523,7 +521,7 @@ int run_predict(const PredictOptions& options) {
   const SetPredictor predict{model, options, output, images};
   std::vector<train::TextLine> given;
   for (const std::string& text : options.texts) given.push_back({"", text});
-  take_notes(model.notes_on_texts(given), options);
+  take_notes(model.notes_on_texts(given, options.part.allows_seen()), options);
   for (const std::string& text : options.texts) output.add(text_of(model, "", text), true);
   int code = kOk;
   for (const std::string& file : options.files) {
@@ -537,7 +535,7 @@ int run_predict(const PredictOptions& options) {
     }
   }
   Notes seen;
-  add_seen(images, "the images", seen);
+  add_seen(images, "the images", options, seen);
   take_notes(seen, options);
   if (!options.data.empty()) predict_source(predict, options.data);
   if (options.json) output.print_json();
@@ -557,7 +555,7 @@ Command predict_command() {
   command.name = "predict";
   command.summary = "predict images, table rows and texts with a trained model";
   command.about =
-      "Predicts images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a data "
+      "Predicts images, videos, IDX files, arrays (.npy), tables, lines of text or a data "
       "source, and draws images in the terminal next to the most likely classes. It prints the "
       "first five samples, or --count of them; --json, --write and --out output all. For a network "
       "with colour input, the centre of a photograph is scaled to the input size. For a network of "
@@ -609,8 +607,10 @@ Command predict_command() {
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->plain, "--no-image", "do not draw images");
-  command.flag(options->write, "--write",
-               "write all predictions of each file to FILE.predictions.csv beside it");
+  command.flag(
+      options->write, "--write",
+      "write all predictions of each file to FILE.predictions.csv beside it, of rows.csv to "
+      "rows.predictions.csv");
   command
       .option(options->out, "--out", "FILE",
               "write all predictions to one .csv, .txt or .json file")

@@ -142,20 +142,11 @@ bool is_numeric(const train::TrainedModel& model) {
 
 std::string number_text(float value) { return fmt::format("{}", value); }
 
-// A table field, quoted for this separator.
-std::string field_text(const std::string& text, char separator) {
-  const char special[] = {separator, '"', '\n', '\r', '\0'};
-  if (text.find_first_of(special) == std::string::npos && !text.starts_with('#')) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 std::string line_of(const std::vector<std::string>& fields, char separator) {
   std::string out;
   for (const std::string& field : fields) {
     if (&field != &fields.front()) out += separator;
-    out += field_text(field, separator);
+    out += io::csv_field(field, separator);
   }
   return out + "\n";
 }

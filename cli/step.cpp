@@ -77,7 +77,7 @@ Step begin(const Network& network, std::int64_t batch) {
 Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update) {
   const double clip_norm = update.clip_norm;
   if (!(clip_norm >= 0))
-    throw UsageError("--clip-norm: " + std::to_string(clip_norm) + " is no norm",
+    throw UsageError("--clip-norm is " + std::to_string(clip_norm) + ", must be at least 0",
                      "give a number above 0, or 0 for no clipping");
   Step step = begin(network, batch);
   const Shape out = step.net(step.inputs[0]).shape();

@@ -1,6 +1,7 @@
 // tenon summary: layers, sizes and multiply-adds of a model, and the planned memory of training and
 // inference. Nothing is run.
 #include <fmt/core.h>
+#include <tenon/models.h>
 #include <tenon/shapes_only.h>
 #include <tenon/system.h>
 
@@ -165,7 +166,7 @@ Command summary_command() {
       {"tenon summary resnet18 --toml > mine.toml",
        "The network as a file that you can edit and train: tenon train mine.toml."}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
-  model.suggestions = model_names();
+  model.suggestions = models::names();
   command.option(options->batch, "--batch", "N", "batch size", "the model's recipe");
   command
       .option(options->precision, "--precision", "NAME",

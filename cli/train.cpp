@@ -47,6 +47,9 @@ constexpr Shortcut kShortcuts[] = {
      "Data"},
     {"--broken", "broken", "HOW",
      "images that cannot be decoded: skip (the next image replaces them) or error", "Data"},
+    {"--allow", "allow", "NOTES",
+     "notes that --strict accepts: seen (samples of the test part that equal training samples)",
+     "Data"},
     {"--sampling", "sampling", "HOW",
      "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
      "class equally often)",
@@ -118,7 +121,8 @@ constexpr Shortcut kShortcuts[] = {
 
 // Settings that may change on resume without changing the results.
 bool may_change_on_resume(const std::string& key) {
-  return key == "epochs" || key == "threads" || key == "device" || key == "data" || key == "strict";
+  return key == "epochs" || key == "threads" || key == "device" || key == "data" ||
+         key == "strict" || key == "allow";
 }
 
 struct TrainOptions {
@@ -356,6 +360,9 @@ std::vector<std::string> what_was_measured(const train::TrainResult& result,
   lines.push_back(fmt::format("test {} (epoch {}, {}, measured once)",
                               metrics_text(task, test.metrics, test.loss, false), test.epoch,
                               samples_text(test.samples)));
+  if (result.test_seen && result.test_seen->seen > 0)
+    lines.push_back(
+        fmt::format("training has seen {} of the test part", to_string(*result.test_seen)));
   return lines;
 }
 
@@ -429,6 +436,22 @@ void add_figures(std::vector<FoldFigure>& figures, const train::Task& task,
       add(metric.name == first ? "test " + metric.shown() : metric.shown(), metric.form, *value);
 }
 
+// How many test samples equal training samples of their fold, of each fold too; "" for none.
+std::string seen_in_folds(const std::vector<train::TrainResult>& results) {
+  std::int64_t seen = 0, samples = 0;
+  bool exact = true;
+  std::vector<std::string> each;
+  for (const train::TrainResult& result : results) {
+    if (!result.test_seen) continue;
+    seen += result.test_seen->about(), samples += result.test_seen->samples;
+    exact = exact && result.test_seen->is_exact();
+    each.push_back(thousands(result.test_seen->about()));
+  }
+  if (seen == 0) return "";
+  return fmt::format("training has seen {}{} of {} of the test parts  ({})", exact ? "" : "about ",
+                     thousands(seen), samples_text(samples), join(each, ", "));
+}
+
 void print_folds(const std::vector<train::TrainResult>& results, const train::Task& task,
                  const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
@@ -456,6 +479,7 @@ void print_folds(const std::vector<train::TrainResult>& results, const train::Ta
     fmt::print("  {} {} ± {}  ({})\n", terminal.paint(TextStyle::Cyan, pad_right(figure.name, 14)),
                text(mean), text(std::sqrt(squares / std::max(count - 1, 1.0))), join(each, ", "));
   }
+  if (const std::string seen = seen_in_folds(results); !seen.empty()) fmt::print("  {}\n", seen);
   fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right("run folders", 14)),
              shell_word(folder + "/fold-1") + " …");
 }
@@ -531,9 +555,9 @@ std::vector<Given> resume_overrides(const TrainOptions& options) {
     throw UsageError(
         fmt::format("{} cannot change when a run is resumed", what),
         fmt::format("--resume keeps the settings of {}; only --epochs, --device, --threads, "
-                    "--strict, --data (if the data has moved), and some settings of --set "
-                    "(drop_last, max_steps, workers ...) may differ. Omit --resume to start a "
-                    "new run",
+                    "--strict, --allow, --data (if the data has moved), and some settings of "
+                    "--set (drop_last, max_steps, workers ...) may differ. Omit --resume to start "
+                    "a new run",
                     options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
@@ -583,9 +607,12 @@ int run_train(const TrainOptions& options) {
 
 // Values of a setting, for completion and help; the library checks them.
 std::vector<std::string> words_for(const std::string& key) {
-  if (key == "data")
-    return {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
-            "idx:",   "csv:",   "npy:",   "text:", "lines:"};
+  if (key == "data") {
+    std::vector<std::string> kinds;
+    for (const data::SourceKind& kind : data::source_kinds())
+      kinds.push_back(fmt::format("{}{}", kind.name, kind.needs_path ? ":" : ""));
+    return kinds;
+  }
   if (key == "task") return train::task_names();
   if (key == "augment")
     return {"auto",
@@ -597,6 +624,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "resized_crop,flip,randaugment"};
   if (key == "augment_on") return {"auto", "cpu", "gpu", "both"};
   if (key == "broken") return {"skip", "error"};
+  if (key == "allow") return {"seen"};
   if (key == "sampling") return {"uniform", "balanced"};
   if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();
@@ -619,7 +647,7 @@ void add_options(Command& command, TrainOptions& options) {
                          "network: lenet5, resnet56, mlp:784-300-10 (sizes in the name); 'tenon "
                          "models' lists all; or a file of your own, net.toml",
                          false);
-  model.suggestions = model_names();
+  model.suggestions = models::names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
     const std::string fallback = std::string(shortcut.key) == "data"             ? "digits"
@@ -629,6 +657,7 @@ void add_options(Command& command, TrainOptions& options) {
                                  : std::string(shortcut.key) == "keep_frozen"    ? "auto"
                                  : std::string(shortcut.key) == "unfreeze_after" ? "never"
                                  : std::string(shortcut.key) == "broken"         ? "skip"
+                                 : std::string(shortcut.key) == "allow"          ? "none"
                                  : std::string(shortcut.key) == "sampling"       ? "uniform"
                                  : std::string(shortcut.key) == "temperature"    ? "4"
                                  : std::string(shortcut.key) == "distill_weight" ? "0.5"
@@ -663,8 +692,8 @@ void add_options(Command& command, TrainOptions& options) {
       .option(
           options.resume, "--resume", "DIR",
           "continue this run, or these folds, with their saved settings; only --epochs, --device, "
-          "--threads, --strict, --data (if the data has moved), and --set of settings such as "
-          "drop_last and workers may differ")
+          "--threads, --strict, --allow, --data (if the data has moved), and --set of settings "
+          "such as drop_last and workers may differ")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml",

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include <tenon/models.h>
+
 #include "commands.h"
 #include "errors.h"
 #include "terminal.h"
@@ -16,7 +18,7 @@ void add_trained(Command& command, TrainedOptions& options) {
       options.run, "RUN",
       "run folder or model.safetensors; with --weights, the name of a network, such as vgg16");
   run.completes = Completes::Folders;
-  run.suggestions = model_names();
+  run.suggestions = models::names();
   command
       .option(options.weights, "--weights", "FILE",
               "weights for the network RUN: .safetensors, .pt or .pth (also with torchvision's or "
@@ -49,6 +51,10 @@ void add_part(Command& command, PartOptions& options) {
       .choices = {"train", "validation", "test", "all"};
   command.flag(options.strict, "--strict",
                "treat notes as errors: data that would be skipped, converted or assumed");
+  command
+      .option(options.allow, "--allow", "NOTES",
+              "notes on samples that equal training samples, accepted with --strict", "none")
+      .choices = {"seen"};
 }
 
 std::optional<data::Split> PartOptions::split() const {

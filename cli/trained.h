@@ -28,9 +28,11 @@ void add_image(Command& command, TrainedOptions& options);
 struct PartOptions {
   std::string part;  ///< train, validation, test or all; "": chosen by TrainedModel::select_data()
   bool strict = false;
+  std::string allow;  ///< notes that `strict` accepts: seen, or "" for none
   std::optional<data::Split> split() const;
+  bool allows_seen() const { return allow == "seen"; }
 };
-/// Adds --part and --strict.
+/// Adds --part, --strict and --allow.
 void add_part(Command& command, PartOptions& options);
 /// "test part of csv:rows.csv", "all of csv:rows.csv"
 std::string part_text(data::Split part, const std::string& data);

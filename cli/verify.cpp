@@ -25,7 +25,7 @@ std::string part_of(const train::VerifyReport& report) {
   const std::string steps = thousands(report.steps);
   if (report.run_steps == 0) return fmt::format("its first {} steps", steps);
   if (report.steps > report.run_steps)  // the run was stopped earlier
-    return fmt::format("its first {} steps, of which it has done {}", steps,
+    return fmt::format("its first {} steps; the run has done {} of them", steps,
                        thousands(report.run_steps));
   if (report.steps == 1 && report.run_steps == 1) return "its only step";
   if (report.steps == report.run_steps) return fmt::format("all of its {} steps", steps);

@@ -6,7 +6,6 @@
 #include <tenon/ops.h>
 #include <tenon/published_weights.h>
 #include <tenon/shapes_only.h>
-#include <tenon/train.h>
 #include <tenon/weights.h>
 
 #include <algorithm>
@@ -478,7 +477,7 @@ Command convert_command() {
       .option(options->model, "--as", "MODEL",
               "rename tensors for this network and keep those it takes ('tenon models' lists "
               "networks; a config.json next to the weights gives the sizes)")
-      .suggestions = model_names();
+      .suggestions = models::names();
   command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return convert(*options); };
   return command;

@@ -103,7 +103,7 @@ list(FILTER TENON_SMALL_SOURCES INCLUDE
      REGEX "/src/(backends|base|data|io|models|nn|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
-# The part of that code that reads foreign files.
+# The part of that code that reads foreign files and copies samples.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
 list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|train)/")
 list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
@@ -119,6 +119,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # For code compiled for size: disables compiler passes that take a fifth of the time and make nothing smaller.
   set(TENON_FEWER_PASSES -fno-tree-vrp -fno-tree-pta -fno-tree-pre -fno-gcse -fno-tree-dominator-opts -fno-rerun-cse-after-loop
        -fno-schedule-insns2 -fno-code-hoisting -fno-ipa-icf -fno-ipa-sra -fno-caller-saves -fno-thread-jumps)
+  # Compiled for size, a copy of unknown length is one slow instruction. Samples of 8 numbers are loaded in half the time with calls.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(TENON_CALLED_COPIES -mstringop-strategy=libcall)
+  endif()
 endif()
 
 # Reading headers is half of the build time. Headers of the standard library are precompiled, except with a compiler cache, which does
@@ -180,7 +184,6 @@ function(tenon_add_objects target optimisation)
     tenon_compile_together("${ARGN}")
   endif()
 endfunction()
-# These files read names of folders, cache files and the environment.
 # A relocation takes 24 bytes, or one bit if the loader supports packed ones (glibc 2.36). This saves a fortieth of the library.
 option(TENON_PACK_RELOCATIONS "Pack relocations: smaller, and the loader must be of glibc 2.36 or newer" ON)
 if(TENON_PACK_RELOCATIONS AND NOT CMAKE_CROSSCOMPILING)
@@ -202,7 +205,7 @@ tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDE
 tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
 target_compile_options(tenon_cold_objects PRIVATE "${TENON_HARDENED}")
 target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
-target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
+target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} ${TENON_CALLED_COPIES} "${TENON_HARDENED}")
 if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE}
                               PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)

@@ -31,10 +31,8 @@ MATRIX = {
     "optim": ["nn", "grad", "run:tenon/compute.h", "ops", "graph", "base"],
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
-    "dist": ["ops", "graph", "device", "base"],
     "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
-    "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
-    "report": ["train:train/runs/records.h", "io", "base"],
+    "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "io", "run", "ops", "grad", "graph", "device", "base"],
 }
 
 # Rooms inside a room. A key is a folder; its value lists the sibling folders that each may include. "." is the ground floor: the files
@@ -133,7 +131,7 @@ NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 WITHOUT_SOURCE_CYCLES = ["plan"]
 
 # Folders outside the library. They may include public headers and their own files only.
-CLIENTS = ["cli", "examples", "python"]
+CLIENTS = ["cli", "examples"]
 
 # Headers that are slow to compile. Only .cpp files in these folders may include them.
 HEAVY = {

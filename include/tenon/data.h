@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 
@@ -136,10 +137,16 @@ class TENON_API GeneratedSamples {
 /// Collects the capability that Dataset::as() asks for.
 class Capabilities {
  public:
+  /// Whether capabilities of type T are asked for. A dataset that asks others before it offers one
+  /// must ask only then: otherwise the questions multiply in datasets that are made of others.
+  template <class T>
+  bool wants() const {
+    return wanted_ == typeid(T);
+  }
   /// Offers a capability of type T, usually an interface that the dataset implements.
   template <class T>
   void add(const T* capability) {
-    if (wanted_ == typeid(T)) found_ = capability;
+    if (wants<T>()) found_ = capability;
   }
 
  private:
@@ -292,7 +299,8 @@ struct SplitOptions {
 ///
 /// @param input    [N, …]
 /// @param target   [N, …]; of rank 1 and type int64, int32 or uint8: class indices
-/// @param classes  number of classes; 0: one more than the largest target
+/// @param classes  number of classes; 0: one more than the largest target. Throws ValueError if it
+///                 is given and targets are not class indices.
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
 /// One part of such a dataset; null if there is no such part. `group` is a tensor of integers [N]:
@@ -370,9 +378,10 @@ struct CsvOptions {
   std::optional<bool> day_first{};
   /// The most memory for inputs, in bytes; 0: 1 GiB, or 16 times the file's size if that is more.
   std::uint64_t memory = 0;
-  /// Keep rows without a label (empty, "NA" and similar). Their target is kIgnoredTarget, or NaN if
-  /// targets are quantities. For predictions; cannot be combined with a part. False: such rows are
-  /// left out, with a note.
+  /// Keep rows without a label (empty, "NA" and similar), and rows with a label that is not in
+  /// `class_names` if at least half of the labels are. Their target is kIgnoredTarget, or NaN if
+  /// targets are quantities. For predictions; cannot be combined with a part. False: rows without a
+  /// label are left out, with a note, and an unknown label is a FormatError.
   bool keep_unlabelled = false;
   bool strict = false;   ///< what would be a note (Dataset::notes()) is a FormatError
   SplitOptions split{};  ///< division into parts, for open_csv() with a part
@@ -396,6 +405,18 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
                                             const CsvOptions& options);
 
+/// A kind of source that open_dataset() knows.
+struct SourceKind {
+  const char* name;        ///< what a source begins with: "csv"
+  const char* usage;       ///< the form of a source: "csv:FILE"
+  bool generated = false;  ///< samples are generated from a seed: there is no path
+  bool published = false;  ///< a published dataset with test files of its own
+  bool needs_path = true;  ///< a path must follow the name
+};
+/// All kinds, in the order of the documentation.
+TENON_API std::span<const SourceKind> source_kinds();
+/// The kind of a source, "csv" of "csv:rows.csv,split=0.2"; null for an unknown one.
+TENON_API const SourceKind* source_kind(std::string_view spec);
 /// Opens a dataset by its source, as --data of the command takes it.
 ///
 /// - drawn_digits(): `digits[:TRAIN[,TEST[,SEED]]]`

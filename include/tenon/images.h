@@ -269,8 +269,8 @@ TENON_API Transform mixup(double alpha = 1);
 /// Replaces a box by that of another image of the batch, and mixes the labels in proportion
 /// (Mixing::cutmix).
 TENON_API Transform cutmix(double alpha = 1);
-/// A transform of one's own, for instance a lambda, between others in a list. `name` stands in
-/// Transforms::text() and in messages; parse() does not know it (register_transform()).
+/// A transform of one's own, for instance a lambda, between others in a list. `name` appears
+/// in Transforms::text() and in messages; parse() does not know it (register_transform()).
 TENON_API Transform function(std::string name, ImageFunction change);
 }  // namespace transforms
 
@@ -287,7 +287,8 @@ struct ImageOptions {
   /// Values for erased pixels, 0 to 1, one for each channel.
   std::vector<double> mean{};
   /// True: an image that cannot be decoded is an error. False: the next image that can be decoded
-  /// replaces it, and Dataset::broken() has its name.
+  /// replaces it, in a subset() or split_part() the next one of that part, and Dataset::broken()
+  /// has its name.
   bool broken_is_error = false;
   /// For evaluations: an image that cannot be decoded is not replaced. Its input is black and its
   /// target kIgnoredTarget, so train::Trainer::evaluate() does not count it.

@@ -113,6 +113,10 @@ TENON_API void save_png(const std::string& path, const Image& image);
 /// Writes a file atomically: writes a temporary file in the same folder, flushes it to disk,
 /// renames it and flushes the folder. Throws IoError.
 TENON_API void write_file(const std::string& path, std::string_view bytes);
+/// A field as CSV files hold it. It is put in double quotes, and quotes in it are doubled, if it
+/// contains the separator, a quote or a line break, or begins with '#' or a byte order mark, which
+/// a reader would take for a comment or leave out.
+TENON_API std::string csv_field(std::string_view field, char separator = ',');
 /// Reads a whole file. Throws IoError, or FormatError if it is larger than `limit` bytes (default:
 /// 16 GiB).
 TENON_API std::string read_file(const std::string& path, std::uint64_t limit = 1ull << 34);

@@ -22,6 +22,9 @@ struct Note {
   /// True: the note only reports what was found; nothing was lost or assumed. refuse_notes()
   /// ignores it.
   bool information = false;
+  /// The name by which a user may accept the note although notes are errors (Settings::allow):
+  /// "seen"; "": there is none.
+  std::string name{};
 };
 
 /// Notes in the order in which they first occurred.

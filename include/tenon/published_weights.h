@@ -41,8 +41,8 @@ struct TENON_API WeightFit {
 /// The names in the file are adapted: prefixes that frameworks put before all names ("module.",
 /// "state_dict.") or into paths ("_orig_mod.", "_fsdp_wrapped_module.") are removed, weights that
 /// weight normalization stores as two tensors are combined, and names of a known family become the
-/// network's names. Known are the networks of torchvision and Hugging Face, and GPT-2 with
-/// nn.Linear, whose matrices are transposed.
+/// network's names. Known are the networks of torchvision and Hugging Face, timm's
+/// Inception-ResNet-v2, llama.cpp's GPT-2, and GPT-2 with nn.Linear, whose matrices are transposed.
 ///
 /// Throws ValueError for two tensors with the same resulting name and for tied tensors that differ,
 /// NotSupported for another parametrization of a weight.

@@ -32,6 +32,8 @@ enum class MetricForm {
 /// What is known of a metric that a task measures after each epoch.
 struct MetricInfo {
   /// The metric's key: "accuracy" gives "validation_accuracy" and "test_accuracy" in the logs.
+  /// Each of a task's metrics has another; "loss" and "samples" are taken. Without commas, quotes
+  /// and line breaks.
   std::string name;
   std::string label{};                   ///< the metric's name for people; "": `name`
   MetricForm form = MetricForm::Figure;  ///< how the value is printed
@@ -178,7 +180,7 @@ class TENON_API Task {
   /// The distillation loss, a scalar. Default: the mean of distillation_loss().
   virtual Tensor distillation(const Tensor& scores, const Tensor& teacher, const Tensor& target,
                               double temperature) const;
-  /// Targets drawn from the distribution that the scores stand for; the optimizer levenberg
+  /// Targets drawn from the distribution that the scores describe; the optimizer levenberg
   /// measures the curvature with them. Default: the targets themselves.
   virtual Tensor drawn_targets(const Tensor& scores, const Tensor& target) const;
 

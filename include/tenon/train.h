@@ -84,6 +84,8 @@ struct EpochReport {
   double items_per_s = 0;   ///< throughput, in samples per second
   double data_seconds = 0;  ///< the part of `seconds` spent waiting for the next batch
   bool best = false;        ///< whether the monitored metric is the best so far
+  /// Samples of the validation part that were measured; 0 if it was not measured.
+  std::int64_t validation_samples = 0;
 };
 
 /// Results on the test part with the weights that are kept. The test part is measured once, when
@@ -148,6 +150,13 @@ struct SeenSamples {
 /// (30, compared with one of every 3 training samples)". If fewer than half of the inputs differ:
 /// "50 of 50 samples (9 different inputs, which can be equal by chance)".
 TENON_API std::string to_string(const SeenSamples& seen);
+/// A note for samples, some of which training has seen: "training has seen 150 of 200 samples of
+/// the test part".
+///
+/// @param seen     the samples
+/// @param of       what they are, to follow "of": "the test part"; "": nothing follows
+/// @param allowed  whether refuse_notes() accepts the note
+TENON_API Note note_on_seen(const SeenSamples& seen, const std::string& of, bool allowed);
 
 /// Metrics of a model on some data. Every metric is a mean over all targets that count, whatever
 /// the batch size. A metric that does not suit the data is NaN or unset.
@@ -233,6 +242,8 @@ struct TrainResult {
   /// Results on the test part with the weights that are kept. Unset without a test part and if
   /// training was interrupted.
   std::optional<TestReport> test;
+  /// How many samples of the test part equal training samples; unset if that is not known.
+  std::optional<SeenSamples> test_seen{};
   std::string run_dir;                ///< the run folder; "" if nothing was written
   double data_seconds = 0;            ///< the part of `seconds` spent waiting for the next batch
   std::vector<std::string> broken{};  ///< undecodable images that other images replaced
@@ -316,6 +327,8 @@ struct TrainOptions {
   /// Identifies the training samples; stored in checkpoints. A resume with another digest is
   /// refused unless one of the two is "".
   std::string data_digest{};
+  /// Identifies the weights of `teacher`, in the same way.
+  std::string teacher_digest{};
   int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept
   std::int64_t checkpoint_steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
   double checkpoint_seconds = 30;     ///< seconds between them; 0: only at the end of epochs
@@ -333,8 +346,11 @@ struct TrainOptions {
   std::string settings_toml{};
   std::string tokenizer_json{};  ///< written to tokenizer.json; "": no file
   /// Writes more files into the run folder, whose path it gets. Called before settings.toml is
-  /// written.
+  /// written. It may begin work in the background that `before_results` waits for.
   std::function<void(const std::string& dir)> write_beside{};
+  /// Called before weights of a later step than the first checkpoint's are written: at each
+  /// checkpoint, each best epoch and the end.
+  std::function<void()> before_results{};
 };
 
 /// Combines the scores of the views of N samples (test-time augmentation, ten-crop testing).
@@ -379,6 +395,7 @@ class TENON_API Trainer {
   ///   would be saved or left by the last step.
   /// - ValueError, before the first step, if the epoch's last batch has one sample and the network
   ///   cannot train on one, for instance because of batch normalization.
+  /// - ValueError, before the first step, if the loss depends on no parameter of the optimizer.
   /// - ShapeError, DTypeError or ValueError that names the validation or the test part if the
   ///   network or the loss cannot take its samples.
   ///
@@ -483,7 +500,9 @@ struct TENON_API Settings {
   /// Training samples of an epoch: "uniform" (each once) or "balanced" (drawn with replacement,
   /// every class equally often).
   std::string sampling = "uniform";
-  bool strict = false;                ///< a note of the data (Dataset::notes()) is an error
+  bool strict = false;  ///< a note of the data (Dataset::notes()) is an error
+  /// Notes that `strict` accepts: "" none; "seen": samples that equal training samples
+  std::string allow;
   int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept
   std::int64_t checkpoint_steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
   std::int64_t max_steps = 0;         ///< stop after this many steps; 0: no limit
@@ -570,9 +589,10 @@ TENON_API TrainResult start_run(const Settings& settings, const std::string& dir
                                 const RunOptions& options = {});
 /// Continues a run from its latest checkpoint with the run's own settings.
 ///
-/// `overrides` may change settings that do not affect results (threads, workers, checkpoint_*,
-/// keep_checkpoints), the path of the data, `epochs` (not below the epochs that are done), and
-/// `drop_last` for the rest of the run.
+/// `overrides` may change the length of the run (`epochs`, not below the epochs that are done,
+/// `max_steps`, `early_stopping`), `drop_last` for the rest of the run, the path of the data,
+/// `device`, and settings that do not affect results (`threads`, `workers`, `checkpoint_*`,
+/// `strict`, …; docs/training.md lists all).
 ///
 /// Throws IoError if the run has no checkpoint; start_run() restarts a run that was stopped before
 /// its first checkpoint. Throws ValueError if settings.toml was edited after the newest checkpoint
@@ -644,6 +664,7 @@ struct EvaluateOptions {
   std::optional<data::Split> part{};  ///< unset: the part that select_data() chooses
   std::int64_t batch = 0;             ///< batch size; 0: chosen for speed
   bool strict = false;                ///< a note of the data is a FormatError
+  bool allow_seen = false;            ///< `strict` accepts samples that equal training samples
   /// Called after each batch with the number of finished batches and of all batches.
   std::function<void(std::int64_t, std::int64_t)> progress{};
 };
@@ -809,8 +830,9 @@ class TENON_API TrainedModel {
   /// unknown option.
   TextLines read_texts(const std::string& source) const;
   /// Notes on what predict_text() ignores in these texts (unknown tokens, and tokens beyond the
-  /// model's sequence length) and on how many of them the run was trained on.
-  Notes notes_on_texts(const std::vector<TextLine>& texts) const;
+  /// model's sequence length) and on how many of them the run was trained on, which refuse_notes()
+  /// accepts if `allow_seen`.
+  Notes notes_on_texts(const std::vector<TextLine>& texts, bool allow_seen = false) const;
   /// Opens all rows of a table, "csv:FILE" with the options of that source, or FILE. Options that
   /// are not given are those of the run's data. Columns are found by name if both this table and
   /// the training data have a header. If the table has the label column with classes that the model
@@ -840,7 +862,9 @@ class TENON_API TrainedModel {
   std::optional<Selection> own_selection(const std::string& data) const;
   std::optional<bool> trained_on(Selection& selection) const;
   Selection locate_own() const;
-  void note_seen(Selection& selection, const data::Dataset& set, Evaluation& out) const;
+  void note_seen(Selection& selection, const data::Dataset& set, bool allowed,
+                 Evaluation& out) const;
+  bool has_changed(const data::Dataset& part, data::Split which) const;
   void load_record();
   void predict_batch(const data::Dataset& set, std::int64_t first, std::int64_t end,
                      const std::function<void(Prediction&&, const Tensor& input)>& take) const;

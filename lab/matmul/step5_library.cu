@@ -1,6 +1,6 @@
-// The library's own form of step 5 (src/cuda/kernels/gemm/gemm_wgmma.cuh), measured beside the ladder:
-// 128 x 128 tiles, two warpgroups that alternate between tiles, any epilogue. Here the epilogue
-// stores bfloat16.
+// The library's own form of step 5 (src/cuda/kernels/gemm/gemm_wgmma.cuh), measured beside the
+// ladder: 128 x 128 tiles, two warpgroups that alternate between tiles, any epilogue. Here the
+// epilogue stores bfloat16.
 #include "step5_library.h"
 
 #include <algorithm>

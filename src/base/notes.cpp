@@ -21,7 +21,9 @@ void refuse_notes(const Notes& notes) {
   std::string message = to_string(*first);
   const auto more = std::count_if(std::next(first), notes.end(), refused);
   if (more > 0) message += cat(" (and ", more, " more)");
-  throw FormatError(message + ": refused because 'strict' is on");
+  const std::string accept =
+      first->name.empty() ? "" : cat("; to accept it, allow '", first->name, "'");
+  throw FormatError(cat(message, ": refused because 'strict' is on", accept));
 }
 
 }  // namespace tenon

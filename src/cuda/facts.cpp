@@ -13,7 +13,7 @@ namespace {
 
 LibraryFact driver_fact() {
   const LoadedDriver& loaded = loaded_driver();
-  if (!loaded.problem.empty()) return {"driver", false, loaded.path, loaded.problem};
+  if (loaded.version == 0) return {"driver", false, loaded.path, loaded.problem};
   return {"driver", true, loaded.path, cat("CUDA ", version_text(loaded.version))};
 }
 

@@ -47,8 +47,8 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
   }
 }
 
-// What stands behind the kind of a drawn source: numbers one after the other, "TRAIN,TEST,SEED",
-// named ones, and how many samples are for validation.
+// What follows the kind of a generated source: numbers in order, "TRAIN,TEST,SEED", named numbers,
+// and the share of validation samples.
 struct NamedNumber {
   std::string_view name;  // with its "="
   std::int64_t* value;
@@ -413,7 +413,7 @@ struct Arrays {
   std::vector<std::int64_t> values, groups;
 };
 
-// "npy:INPUTS,TARGETS", and the test part's two files behind them.
+// "npy:INPUTS,TARGETS", and the test part's two files after them.
 PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool classes) {
   const std::vector<std::string> parts = source_parts(rest, true);
   std::vector<std::string> files;
@@ -498,13 +498,28 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
 
 namespace {
 
+[[noreturn]] void refuse_kind(const std::string& spec, const std::string& kind) {
+  std::vector<std::string> names;
+  std::string usages;
+  for (const SourceKind& known : source_kinds()) {
+    names.emplace_back(known.name);
+    usages += cat(usages.empty() ? "" : ", ", known.usage);
+  }
+  const std::string near = nearest(kind, names.data(), static_cast<int>(names.size()));
+  throw ValueError(cat("data '", spec, "' is unknown",
+                       near.empty() ? "." : cat("; did you mean '", near, "'?"), " It is one of ",
+                       usages));
+}
+
 PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   const bool classes = options.classes;
   // "digits,validation=0.2" and "mnist,seed=1": options without numbers or a folder before them.
   const std::size_t cut = spec.find_first_of(":,");
   const bool no_path = cut != std::string::npos && spec[cut] == ',';
   const std::string kind = spec.substr(0, cut);
-  const bool drawn = kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";
+  const SourceKind* const known = source_kind(spec);
+  if (known == nullptr) refuse_kind(spec, kind);
+  const bool drawn = known->generated;
   const std::string rest =
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
@@ -516,11 +531,8 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   if (kind == "numbers") return read_numbers_spec(rest, spec, options);
   if (kind == "mnist") return read_mnist(rest, spec);
   if (kind == "cifar10" || kind == "cifar100") return read_cifar_spec(kind, rest, spec);
-  const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
-                     kind == "lines" || kind == "pairs" || kind == "spans";
-  if (known && rest.empty())
-    throw ValueError(
-        cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
+  if (known->needs_path && rest.empty())
+    throw ValueError(cat("data '", spec, "': name what to read: ", known->usage));
   if (kind == "idx") {
     const FolderSpec given = read_folder_spec(rest, spec);
     return read_idx(given.folder, given.split);
@@ -533,17 +545,7 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   if (kind == "lines") return read_lines_spec(rest, spec, options);
   if (kind == "pairs") return read_pairs_spec(rest, spec, options);
   if (kind == "spans") return read_spans_spec(rest, spec, options);
-  const std::string kinds[] = {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
-                               "idx",    "csv",    "npy",    "text",  "lines",   "numbers",
-                               "pairs",  "spans",  "folder", "list",  "shards"};
-  const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
-  throw ValueError(
-      cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
-          " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
-          "random[:TRAIN,TEST,SEED,size=N,classes=N], mnist[:FOLDER], cifar10[:FOLDER], "
-          "cifar100[:FOLDER], idx:FOLDER, "
-          "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
-          "pairs:FILE, spans:FILE, folder:DIR, list:FILE, shards:PATTERN"));
+  throw ValueError(cat("data '", spec, "': '", kind, "' needs a path: ", known->usage));
 }
 
 }  // namespace

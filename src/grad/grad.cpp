@@ -26,9 +26,6 @@
 namespace tenon {
 namespace {
 
-// Staircases such as floor and sign share one rule: the gradient 0.
-bool is_staircase(Op op) { return op_info(op).vjp == op_info(Op::Floor).vjp; }
-
 bool passes_gradient(const Node& node) {
   if (node.is_constant) return false;
   if (has_trait(node.op, kSeveralResults)) return op_info(node.op).no_grad_reason == nullptr;
@@ -147,9 +144,8 @@ class Walk {
   std::vector<Tensor> cut_values(std::span<const Tensor> inputs) const {
     std::vector<Tensor> values;
     for (Node* node : order_.nodes)
-      if (node->has_sources && !is_staircase(node->op) &&
-          std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
-            return input.node() != node && node->sources()->may_hold(*input.node());
+      if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
+            return input.node() != node && Sources::may_hold(*node, *input.node());
           }))
         values.emplace_back(node);
     return values;

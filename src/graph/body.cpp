@@ -6,6 +6,8 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
+#include "base/str.h"
+#include "graph/constants_guard.h"
 #include "base/make_error.h"
 #include "graph/node.h"
 
@@ -141,6 +143,7 @@ std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution
         changed = changed || inputs.back().node() != in;
       }
     const LabelGuard label(node->label);
+    const ConstantsGuard constants(node->is_constant || builds_constants());
     if (const Tensor made = remake ? remake(*node, inputs) : Tensor(); made.defined()) {
       done.emplace(node, made);
       continue;

@@ -20,6 +20,7 @@ Tensor rebuilt(const Node& node, std::span<const Tensor> inputs) {
   Tensor out = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
   out.node()->built_at = node.built_at;
   out.node()->tracked = node.tracked;
+  out.node()->reads_assigned = node.reads_assigned;
   out.node()->is_constant = node.is_constant;
   return out;
 }

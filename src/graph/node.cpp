@@ -14,6 +14,7 @@
 #include "base/system/log.h"
 #include "device/versions.h"
 #include "graph/called.h"
+#include "graph/constants_guard.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "graph/node_pool.h"
@@ -157,6 +158,7 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
     slots[k] = inputs[k].node();
     retain(slots[k]);
     node->tracked |= slots[k]->tracked || slots[k]->op == Op::Variable;
+    node->reads_assigned |= slots[k]->reads_assigned || slots[k]->op == Op::Assign;
   }
   node->tracked &= op != Op::Assign && op != Op::StopGradient &&
                    (is_floating(dtype) || has_trait(op, kSeveralResults));
@@ -224,6 +226,7 @@ const Node* assigned_since(const Node& node) noexcept {
 }
 
 bool set_building_constants(bool on) noexcept { return std::exchange(t_building_constants, on); }
+bool builds_constants() noexcept { return t_building_constants; }
 
 void refuse_two_assigners(const Node& variable) {
   const std::string& label = label_text(variable.label);

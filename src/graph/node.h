@@ -62,6 +62,8 @@ struct Node {
   // Views and casts of it are nodes, because gradients with respect to it may be requested.
   bool differentiable = false;
   bool is_constant = false;  // built under NoGrad: gradients stop here
+  // Computed from the result of an assignment, which is not tracked even if its value was.
+  bool reads_assigned = false;
   bool has_sources = false;  // a value that has released its inputs and keeps its sources instead
   Device device;
   std::uint32_t label = 0;  // the scope it was built in; not part of its identity

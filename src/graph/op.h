@@ -50,10 +50,12 @@ enum OpTrait : std::uint32_t {
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
   // combines neighbouring channels: GPUs have one kernel for it, in any layout
   kAcrossChannels = 1u << 11,
+  kFlat = 1u << 12,  // a staircase: the slope is 0, so no gradient passes
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,
-                               kDomainPeriodic = kFloatingOnly, kDomainRounding = kRoundsToWhole;
+                               kDomainPeriodic = kFloatingOnly,
+                               kDomainRounding = kRoundsToWhole | kFlat;
 
 /// What one element costs one CPU core, in hundredths of a nanosecond: for dtypes that fill vector
 /// registers (float32, int32), and for float64, whose functions are mostly the C library's.

@@ -19,8 +19,9 @@ class Sources {
   /// have released their inputs. Null if there are none. Reads at most a few hundred nodes.
   static std::unique_ptr<const Sources> of(const Node& node);
 
-  /// Whether the value may have been computed from this tensor. Certain if false.
-  bool may_hold(const Node& node) const;
+  /// Whether a value that has released its inputs may have been computed from a tensor. Certain if
+  /// false. An assignment keeps no list: every tensor that was built earlier counts.
+  static bool may_hold(const Node& value, const Node& tensor);
 
  private:
   std::vector<std::uint64_t> times_{};  // Node::built_at of the tensors, ascending

@@ -141,8 +141,8 @@ void refuse_foreign_link(const std::string& path) {
   if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
   throw make_error<IoError>(
       FileName{path}, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
-      "; writing through it would change that user's choice of file: remove the link, "
-      "or choose a folder of your own");
+      "; what is written through it would go to a file of that user's choice: remove the link, "
+    "or choose a folder of your own");
 }
 
 int open_to_write(const std::string& path, int flags) {

@@ -138,8 +138,8 @@ void MappedFile::require_whole() const {
   if (!shrunk && (watched_ == nullptr || !watched_->lost.load(std::memory_order_acquire))) return;
   throw make_error<FormatError>(FileName{file_->path()}, ": was truncated from ", bytes_.size(),
                                 " to ", static_cast<std::int64_t>(info.st_size),
-                                " bytes while it was read: write a new file beside it and rename "
-                                "them");
+                                " bytes while it was read: write new content to another file, and "
+    "then rename that file");
 }
 
 }  // namespace tenon::io

@@ -28,7 +28,7 @@ class EmbeddedNetwork {
 
   const io::TomlValue& tree() const { return tree_; }
   /// The keys of the file with those of the network `name`, a variant or the file itself, in their
-  /// place, behind those of the variant that it is `like`. Tables are combined key by key.
+  /// place, after those of the variant that it is `like`. Tables are combined key by key.
   io::TomlValue facts_of(const std::string& name) const;
 
   /// A line of the file, from 1, without its end.
@@ -39,7 +39,7 @@ class EmbeddedNetwork {
   std::string list_from(int number) const;
   /// Lines from `from` to the one before `to`.
   std::string lines(int from, int to) const;
-  /// All tables [blocks.NAME], behind an empty line; "" : there are none.
+  /// All tables [blocks.NAME], after an empty line; "" : there are none.
   std::string blocks() const;
 
  private:
@@ -53,7 +53,7 @@ const EmbeddedNetwork& embedded_network(std::string_view name);
 /// The networks of a file, in its order: its variants, or the file's own name.
 std::vector<std::string> networks_of_file(std::string_view name);
 
-/// Entries of `over` in place of those of `base`, or behind them; tables of both are combined.
+/// Entries of `over` in place of those of `base`, or after them; tables of both are combined.
 void overlay(io::TomlValue& base, const io::TomlValue& over);
 
 }  // namespace tenon::models

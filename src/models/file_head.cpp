@@ -65,7 +65,7 @@ void check_tokens(const TomlValue& tree, FileHead& head) {
                     "'encoder' is for networks that translate: write pairs = true too"};
 }
 
-// "*" stands for any letters.
+// "*" matches any characters.
 bool matches(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;

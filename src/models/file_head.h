@@ -19,7 +19,7 @@ struct FileHead {
 /// network that says none.
 FileHead head_of_file(const io::TomlValue& tree, const std::string& path);
 /// `classes`, `vocabulary` where the network has one, and the table `variables`: numbers, and lists
-/// of numbers, each of which may use those before it.
+/// of numbers. Each variable may use those before it.
 Variables variables_of_file(const io::TomlValue& tree, const Info& info);
 /// The list `init`: parameters by pattern, and the values they begin with, one after another.
 void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,

@@ -34,7 +34,7 @@ std::int64_t whole_of(const io::TomlValue& value, const Variables& variables,
 /// "; did you mean 'kernel'? (kernel, stride)"
 std::string near_miss(const std::string& word, const std::vector<std::string>& known);
 
-/// Throws for a key of `table`, of which `what` is said, that is a near miss of a missing one.
+/// Throws for a key of `table` that is a near miss of the missing `key`. `what` names the table.
 void refuse_misspelt(const io::TomlValue& table, const std::string& what, const std::string& key);
 
 /// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
@@ -56,7 +56,7 @@ class LayerKeys {
   const io::TomlValue* find(const std::string& key);
   /// The kind's own value; null where it is `true` or the layer is a text.
   const io::TomlValue* own();
-  /// Throws where there is none: "conv2d needs `what`, as in `example`".
+  /// Throws if there is none: "conv2d needs `what`, as in `example`".
   const io::TomlValue& own(const char* what, const char* example);
 
   double number(const std::string& key, double fallback, double low, double high);
@@ -75,7 +75,7 @@ class LayerKeys {
   std::string first_of(const std::vector<std::string>& words) const;
   /// Of a key that is missing. Throws for one that it may have been meant by, or else `what`.
   [[noreturn]] void refuse_missing(const std::string& key, const std::string& what) const;
-  /// Throws for a key that nobody asked for.
+  /// Throws for a key that was not asked for.
   void finish() const;
   [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }
 

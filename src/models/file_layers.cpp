@@ -9,7 +9,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
@@ -222,7 +221,7 @@ FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
   return function_of("GlobalAvgPool()", [axes](const Tensor& x) { return mean(x, axes); });
 }
 
-// The number of channels may stand there: it is checked.
+// The file may give the number of channels: it is checked.
 std::int64_t channels_of(LayerKeys& keys, const FileArrival& at) {
   if (at.x.rank() < 2)
     keys.refuse(cat(keys.kind(), " takes [N, channels, ...], not ", shape_text(at.x)));

@@ -28,11 +28,11 @@ class FilePass {
   /// Without what leads to them.
   void forget_graphs();
 
-  /// Where a sequence is taken place by place: which place stands in x [N, 1, …], an int64 scalar.
+  /// If a sequence is computed position by position: the position of x [N, 1, …], an int64 scalar.
   Tensor place{};
   bool is_one_place() const { return place.defined(); }
   std::int64_t places = 0;       ///< that there are at most
-  std::vector<Tensor> state{};   ///< of all layers, before this place, then behind it
+  std::vector<Tensor> state{};   ///< of all layers, before this place, then after it
   std::vector<Tensor> memory{};  ///< what layers made of an encoder's result
 
  private:
@@ -71,8 +71,8 @@ struct FileArrival {
   std::int64_t vocabulary = 0;  ///< of tokens that arrive
   std::string activation{};     ///< of the file; "": it has none
   const FilePass* pass = nullptr;
-  std::size_t state = 0, memory = 0;  ///< where the layer's tensors stand in a pass
-  /// A parameter that stands earlier in the network, by its path; throws ValueError.
+  std::size_t state = 0, memory = 0;  ///< index of the layer's tensors in a pass
+  /// A parameter of an earlier layer, by its path; throws ValueError.
   std::function<Tensor(const std::string& path)> parameter{};
 };
 

@@ -67,7 +67,7 @@ class FileRoot : public Base {
       for (const Tensor& part : start(batch, places)) out.push_back(part);
     return out;
   }
-  /// Scores [N, classes] behind the tokens [N] at pass.place.
+  /// Scores [N, classes] after the tokens [N] at pass.place.
   Decoder::Next decode_place(const Tensor& tokens, FilePass& pass) const {
     const Tensor scores = run_flow(layers_.steps, unsqueeze(tokens, 1), pass);
     return {squeeze(scores, 1), pass.state};
@@ -148,7 +148,7 @@ class FileTranslator : public FileRoot<Translator> {
       for (const Tensor& part : look_up(pass)) out.push_back(part);
     return out;
   }
-  // What stands first says how many places there are.
+  // The first tensor gives the number of places.
   std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const override {
     std::vector<Tensor> out{zeros({batch, places}, DType::UInt8)};
     for (const Tensor& part : started(batch, places)) out.push_back(part);

@@ -32,11 +32,11 @@ std::vector<HeadLayer> read_head(const std::string& text) {
     const std::string item = text.substr(at, end - at);
     at = end + 1;
     HeadLayer layer;
-    if (number(item, layer.units) && layer.units >= 1 && layer.units <= kMostUnits) {
-      out.push_back(layer);
-    } else if (item.starts_with(kDropout) &&
-               number(std::string_view(item).substr(kDropout.size()), layer.dropout) &&
-               layer.dropout >= 0 && layer.dropout < 1) {
+    const bool units = number(item, layer.units) && layer.units >= 1 && layer.units <= kMostUnits;
+    const bool dropout = !units && item.starts_with(kDropout) &&
+                         number(std::string_view(item).substr(kDropout.size()), layer.dropout) &&
+                         layer.dropout >= 0 && layer.dropout < 1;
+    if (units || dropout) {
       out.push_back(layer);
     } else if (!item.empty() && item.find('=') == std::string::npos && layer.units == 0) {
       (void)nn::activation(item);  // throws for another name

@@ -8,11 +8,11 @@
 
 namespace tenon::models {
 
-/// The layers of Options::head behind `in` features, and a linear one for the classes. Throws
-/// ValueError for a text that is no head.
+/// The layers of Options::head after `in` features, and a linear one for the classes. Throws
+/// ValueError for a text that is not a head.
 nn::Sequential head_of(std::int64_t in, const Options& options);
 
-/// The same layers of the head `text` as lines of a network file, each behind `indent`.
+/// The same layers of the head `text` as lines of a network file, each after `indent`.
 std::string head_toml(const std::string& text, const std::string& indent);
 
 }  // namespace tenon::models

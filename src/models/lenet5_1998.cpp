@@ -9,8 +9,6 @@
 #include <cmath>
 #include <vector>
 
-#include <tenon/error.h>
-
 #include "base/index.h"
 #include "base/str.h"
 #include "models/lenet5_1998.h"
@@ -180,7 +178,7 @@ class Subsampling : public nn::Module {
   Tensor weight_, bias_;
 };
 
-// Only kernels of connections are weights; where there is none, a kernel of zeros stands.
+// Only kernels of connections are weights; maps without a connection have a kernel of zeros.
 class PartialConvolution : public nn::Module {
  public:
   explicit PartialConvolution(const OptionalGenerator& g) {

@@ -18,7 +18,7 @@ namespace {
 constexpr Family kFamilies[] = {{"lenet5"},
                                 {"keras_cnn"},
                                 {"lenet5_1998"},
-                                {"mlp", set_mlp_sizes},
+                                {"mlp", set_mlp_sizes, nullptr, true},
                                 {"fcn"},
                                 {"alexnet"},
                                 {"alexnet_2012"},

@@ -1,4 +1,4 @@
-// What the name of a network says behind its colon: "layers=4,eps=1e-06,activation=relu".
+// What the name of a network says after its colon: "layers=4,eps=1e-06,activation=relu".
 #pragma once
 
 #include <cstdint>

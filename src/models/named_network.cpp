@@ -171,7 +171,9 @@ TomlValue NamedNetwork::resolved(const Options& options) const {
   check(options);
   TomlValue keys = keys_;
   if (!head_in(options).empty()) overlay(keys, *with_head_);
-  if (options.classes > 0) keys.set("classes", io::toml_whole(options.classes));
+  const bool outputs_are_named = family_.sizes_have_outputs && !sizes_.empty();
+  if (options.classes > 0 && !outputs_are_named)
+    keys.set("classes", io::toml_whole(options.classes));
   if (!options.activation.empty()) {
     (void)nn::activation(options.activation);  // throws for another name
     keys.set("activation", io::toml_string(options.activation));

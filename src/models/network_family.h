@@ -31,6 +31,9 @@ struct Family {
                     const std::string& text) = nullptr;
   /// The network as a class. Null: the file's layers. Options::classes is at least 1.
   nn::AnyModule (*build)(const NetworkFacts& facts, const Options& options) = nullptr;
+  /// The sizes in a name, as in mlp:784-300-10, include the outputs: Options::classes changes them
+  /// in networks without sizes only.
+  bool sizes_have_outputs = false;
 };
 
 void set_mlp_sizes(io::TomlValue& keys, const std::string& name, const std::string& text);

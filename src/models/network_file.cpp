@@ -25,7 +25,7 @@ using Kind = TomlValue::Kind;
 constexpr std::size_t kMostTensors = 50'000;
 constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
 constexpr int kDeepest = 60;                        // structures within each other
-constexpr std::size_t kMostBlockVariables = 1'000;  // set again wherever the block stands
+constexpr std::size_t kMostBlockVariables = 1'000;  // set again for each use of the block
 constexpr std::uint64_t kMostText = 4 << 20;
 
 // What was refused already, with all that can be said of it.
@@ -178,7 +178,7 @@ class NetworkBuilder {
     return open_->path.empty() ? name : cat(open_->path, ".", name);
   }
 
-  // The layer's `name`, in which "{k + 1}" stands for a number; "" where it has none.
+  // The layer's `name` with "{k + 1}" replaced by the number; "" if it has none.
   std::string name_of(const TomlValue& layer, const Variables& variables) const {
     const TomlValue* given = layer.is(Kind::Table) ? layer.find("name") : nullptr;
     if (given == nullptr) return "";
@@ -223,7 +223,7 @@ class NetworkBuilder {
     return out;
   }
 
-  // "conv2d (0): it is so" where "layer 0 (conv2d)" stands before it already.
+  // "conv2d (0): …" without "conv2d (0)", because the message names "layer 0 (conv2d)" already.
   static std::string without_kind(const std::string& what, const std::string& kind) {
     const std::size_t colon = what.find(": ");
     if (kind.empty() || colon == std::string::npos || !what.starts_with(kind)) return what;

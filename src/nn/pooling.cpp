@@ -1,5 +1,6 @@
 // 1-D and 3-D pooling layers: options for the functions, and their description as text.
-#include <tenon/error.h>
+#include <array>
+
 #include <tenon/pooling_layers.h>
 
 #include "base/str.h"

@@ -35,7 +35,7 @@ Inferred infer_assign(const Node& node) {
 // The result is the new value; the variable's old value has no influence.
 Gradients vjp_assign(const Tensor&, const Tensor& g) { return {Tensor{}, g}; }
 
-// A tick of the assignment clock identifies the assignments of one carrier and orders the carriers.
+// A tick of the graph's clock identifies the assignments of one carrier and orders the carriers.
 Tensor with_updates(const Tensor& value, TensorList assignments) {
   if (assignments.empty()) return value;
   std::vector<Tensor> inputs{value};

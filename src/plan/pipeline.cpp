@@ -7,9 +7,6 @@
 #include <chrono>
 #include <initializer_list>
 
-#include <tenon/error.h>
-
-#include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
 #include "ops/table.h"

@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "graph/constants_guard.h"
 #include "plan/program/tune.h"
 #include "plan/steps/calls.h"
 #include "run/devices.h"
@@ -25,7 +26,8 @@ namespace tenon {
 struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this<Impl> {
   Body function;
   Context context;
-  std::uint64_t planning = 0;  // planning key of the context
+  bool constant = builds_constants();  // compiled under NoGrad
+  std::uint64_t planning = 0;          // planning key of the context
   std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
   std::mutex stepping;           // one call that assigns variables at a time
   std::recursive_mutex tracing;  // one trace at a time
@@ -40,6 +42,12 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::uint64_t key_of(const std::vector<Tensor>& inputs, int runs) const;
   std::shared_ptr<Trace> find(std::uint64_t key, const std::vector<Tensor>& inputs, int runs);
   std::shared_ptr<Trace> find_or_trace(const std::vector<Tensor>& inputs, int runs = 0);
+  // A NoGrad of the caller does not matter.
+  std::shared_ptr<Trace> trace(std::vector<Input> signature, std::uint64_t key,
+                               bool anew = false) const {
+    const ConstantsGuard constants(constant);
+    return make_trace(function, context, std::move(signature), key, anew);
+  }
   Outputs run(const std::vector<Tensor>& inputs, int runs);
 };
 
@@ -215,7 +223,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   std::vector<Input> signature;
   signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
-  std::shared_ptr<Trace> made = make_trace(function, context, std::move(signature), key);
+  std::shared_ptr<Trace> made = trace(std::move(signature), key);
   made->owner = weak_from_this();
   {
     const std::lock_guard lock(mutex);
@@ -312,8 +320,7 @@ Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) const {
   impl->program = t->program;
   if (t->program->rebound) {  // a re-bound program lacks some of its texts
     const std::lock_guard one(impl_->tracing);
-    impl->program =
-        make_trace(impl_->function, impl_->context, t->signature, t->key, true)->program;
+    impl->program = impl_->trace(t->signature, t->key, true)->program;
   }
   return Plan(std::move(impl));
 }

@@ -31,8 +31,8 @@ PlanOptions plan_options(const Context& context, Device device) {
   out.memory_limit = context.memory_limit;
   out.tuning = tuning_of(device, context.tune);
   // A program that does not fit the GPU's memory is refused before it runs.
-  if (device.kind != Device::Kind::Cpu && context.memory_limit == 0)
-    out.memory_limit = backend.facts(device.index).memory_bytes;
+  if (device.kind != Device::Kind::Cpu)
+    out.device_memory = backend.facts(device.index).memory_bytes;
   return out;
 }
 

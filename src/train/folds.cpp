@@ -2,9 +2,9 @@
 //
 //   folds.toml  lock  fold-1/  fold-2/  …
 //
-// folds.toml holds the number of folds, their common settings, and digests of the files that each
-// fold starts from. It is written before the first fold starts, so a killed cross-validation can
-// always be resumed.
+// folds.toml holds the number of folds, their common settings, and digests of the data and of the
+// files that each fold starts from. It is written before the first fold starts, so a killed
+// cross-validation can always be resumed.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -23,6 +23,7 @@
 #include "io/text/toml.h"
 #include "train/runs/run_data.h"
 #include "train/runs/run_folder.h"
+#include "train/runs/sample_record.h"
 #include "train/sessions/session.h"
 #include "train/settings/settings.h"
 
@@ -31,6 +32,7 @@ namespace tenon::train {
 namespace fs = std::filesystem;
 
 constexpr int kMostFolds = 10000;
+constexpr char kData[] = "data";
 
 /// The file of a folder of folds.
 struct FoldsFile {
@@ -38,7 +40,7 @@ struct FoldsFile {
   Settings settings{};
   /// Of what these settings name, from the first fold on: a later one begins with the same.
   std::map<std::string, std::string> digests{};
-  static constexpr const char* kDigested[] = {"weights", "teacher", "tokenizer"};
+  static constexpr const char* kDigested[] = {"weights", "teacher", "tokenizer", kData};
 
   static std::string path(const std::string& dir) { return dir + "/folds.toml"; }
   static FoldsFile read(const std::string& dir);
@@ -98,14 +100,32 @@ Settings settings_of_fold(const FoldsFile& folds, int fold) {
   return out;
 }
 
-// A fold that begins with something else than those before is no fold of the same training.
+// Of all samples, because each fold's own digest covers its training part only; "" if settings
+// determine them. The classes are not part of it: each fold's are compared when it is opened.
+std::string digest_of_data(const Settings& settings) {
+  const auto set = data::open_dataset(
+      settings.data, data::Split::All,
+      source_options(ResolvedModel(settings), nullptr, tokenizer_of(settings, "")));
+  return set == nullptr ? "" : held_out_digest(*set);
+}
+
+// The digest of what a setting of FoldsFile::kDigested names; "" if there is nothing to compare.
+std::string digest_of(const Settings& settings, const std::string& key) {
+  return key == kData ? digest_of_data(settings) : digest_of_path(settings.get(key));
+}
+
+// A fold that begins with something else than those before is not a fold of the same training.
 void require_same_files(const FoldsFile& folds) {
-  for (const auto& [key, digest] : folds.digests)
-    if (const std::string path = folds.settings.get(key); digest_of_path(path) != digest)
-      throw ValueError(
-          cat("setting '", key, "': ", path,
-              io::is_there(path) ? " was changed since the folds began" : " no longer exists",
-              ", and all folds must start from the same file: restore it, or start new folds"));
+  for (const auto& [key, digest] : folds.digests) {
+    if (digest_of(folds.settings, key) == digest) continue;
+    const std::string value = folds.settings.get(key);
+    const bool is_data = key == kData;
+    throw ValueError(cat(
+        "setting '", key, "': ", value,
+        is_data || io::is_there(value) ? " was changed since the folds began" : " no longer exists",
+        ", and all folds must ", is_data ? "divide the same samples" : "start from the same file",
+        ": restore it, or start new folds"));
+  }
 }
 
 bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.toml"); }
@@ -161,9 +181,6 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (dir.empty()) throw ValueError("folds: a folder for the runs is missing");
   require_no_runs(dir);
   FoldsFile file{folds, settings, {}};
-  for (const char* key : FoldsFile::kDigested)
-    if (std::string digest = digest_of_path(settings.get(key)); !digest.empty())
-      file.digests[key] = std::move(digest);
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
@@ -174,6 +191,9 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
                          source_options(ResolvedModel(last), nullptr, tokenizer)) == nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
+  for (const char* key : FoldsFile::kDigested)
+    if (std::string digest = digest_of(settings, key); !digest.empty())
+      file.digests[key] = std::move(digest);
   create_folder(dir);
   const FolderLock lock(dir);
   require_no_runs(dir);  // another process may have started some meanwhile

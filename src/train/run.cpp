@@ -16,7 +16,6 @@
 #include "base/background.h"
 #include "base/make_error.h"
 #include "base/str.h"
-#include "data/images/image_spec.h"
 #include "data/text/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
@@ -27,7 +26,6 @@
 #include "train/adapting/lora.h"
 #include "train/adapting/standardized.h"
 #include "train/adapting/tensor_names.h"
-#include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
 #include "train/fitting/step.h"
@@ -37,6 +35,7 @@
 #include "train/runs/run_data.h"
 #include "train/runs/run_folder.h"
 #include "train/runs/sample_record.h"
+#include "train/sessions/data_record.h"
 #include "train/sessions/planned.h"
 #include "train/sessions/session.h"
 #include "train/settings/images.h"
@@ -70,8 +69,8 @@ std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const Da
   }
 }
 
-// The model's file is the network as it was published, which whoever reads it need not know to be
-// adapted; the adapters stand beside it as peft writes them.
+// The model's file contains the network as it was published, so a reader need not know of adapters.
+// The adapters are in a file beside it, in the form of peft.
 void write_without_adapters(const Session& session, const std::string& dir) {
   const std::string file = dir + "/model.safetensors";
   const io::Metadata metadata = io::inspect_safetensors(file).metadata;
@@ -166,15 +165,13 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
-// Images of the same names may be others than before the run was stopped: it has learnt from both.
-void keep_record(const std::string& dir, const data::Dataset& training, bool resume) {
-  const std::string file = cat(dir, "/", kSampleRecordFile);
-  SampleRecord record = SampleRecord::of(training);
-  if (resume) try {
-      record.add(SampleRecord::load(file));
-    } catch (const Error&) {  // none, or damaged: written anew
-    }
-  record.save(file);
+// For a test part with files of its own, which should hold no training samples. Within one file,
+// equal rows may be in both parts.
+Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& seen) {
+  if (!seen || seen->seen == 0) return {};
+  Note note = note_on_seen(*seen, "the test part", settings.allow == "seen");
+  note.first = settings.data;
+  return {note};
 }
 
 TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
@@ -202,12 +199,17 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
     session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
+  DataRecord record(sets, resume ? dir : "");
+  const bool own_test = has_test_files(settings.data);
+  if (settings.strict) {
+    refuse_notes(record.changes());
+    if (own_test) refuse_notes(notes_on_test(settings, record.test_seen()));
+  }
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
   if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
-  o.write_beside = [&sets, resume](const std::string& folder) {
-    keep_record(folder, *sets.train, resume);
-  };
+  o.write_beside = [&record](const std::string& folder) { record.begin(folder); };
+  o.before_results = [&record] { record.finish(); };
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
@@ -215,6 +217,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   const std::vector<std::string> told = notes_on_data(sets);
   for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
+  for (const Note& note : record.changes()) session.tell(cat("note: ", to_string(note)));
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
@@ -224,17 +227,24 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
+  if (result.test) {
+    result.test_seen = record.test_seen();
+    if (own_test)
+      for (const Note& note : notes_on_test(settings, result.test_seen))
+        session.tell(cat("note: ", to_string(note)));
+  }
   if (session.adapted && result.reason != StopReason::Interrupted && !dir.empty())
     write_without_adapters(session, dir);
   return result;
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
-// Data may lie elsewhere; that it has as many samples is checked.
+// Data may be elsewhere; the number of its samples is checked.
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
-    "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict"};
+    "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict",
+    "allow"};
 
 bool is_free_to_change(const std::string& key) {
   return std::find(std::begin(kFreeToChange), std::end(kFreeToChange), key) !=
@@ -292,7 +302,10 @@ Weights weights_of_run(const std::string& dir) {
   if (!checkpoint)
     throw make_error<IoError>(
         FileName{dir}, " holds no weights yet: wait for the first checkpoint, or resume the run");
-  return {checkpoint->path, checkpoint->model_state(), {}};
+  io::Metadata metadata;
+  if (!checkpoint->model.empty()) metadata.emplace(kModelKey, checkpoint->model);
+  if (!checkpoint->progress.data.empty()) metadata.emplace(kDataKey, checkpoint->progress.data);
+  return {checkpoint->path, checkpoint->model_state(), std::move(metadata)};
 }
 
 std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,
@@ -348,8 +361,8 @@ void override_settings(Settings& settings,
 
 namespace {
 
-// A file that was edited between two sessions would make another run of the rest. What is free to
-// change is told: who changed it meant it, or will see it.
+// A file that was edited between two sessions would make the rest another run. A change that is
+// allowed is reported, so that an unintended change is seen.
 std::vector<std::string> changes_by_hand(const Settings& settings, const std::string& dir) {
   const std::string text = settings_of_latest_checkpoint(dir);
   std::vector<std::string> told;
@@ -515,7 +528,6 @@ void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
   settings_.threads = threads();
-  SettingsNetwork::keep(settings_);
   context_ = context_of(ResolvedModel(settings_));
 }
 
@@ -559,7 +571,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
 
 void TrainedModel::resolve() {
   const ContextScope scope(context_);
-  SettingsNetwork::keep(settings_);
   ResolvedModel model(settings_);
   Predictor predictor(net_, model);
   opened_ = std::make_shared<const Opened>(Opened{std::move(model), std::move(predictor)});

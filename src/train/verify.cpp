@@ -1,16 +1,17 @@
 // verify: repeats the first steps of a run under different conditions and compares every bit.
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
-#include <tenon/system.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
@@ -185,12 +186,20 @@ void repeat_first_cut(const RunLog& log, Settings& settings, int& steps) {
   }
 }
 
+// Nobody else can predict its name or enter it, also in a folder that all users share.
 class ScratchFolder {
  public:
-  ScratchFolder()
-      : path_((fs::temp_directory_path() / cat("tenon-verify-", static_cast<int>(::getpid())))
-                  .string()) {
-    fs::remove_all(path_);
+  ScratchFolder() {
+    std::error_code error;
+    const fs::path parent = fs::temp_directory_path(error);
+    if (error)
+      throw IoError(cat("verify: there is no folder for temporary files: ", error.message(),
+                        "; set TMPDIR to a folder"));
+    path_ = parent / "tenon-verify-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw IoError(cat(parent.string(), ": cannot create a temporary folder there: ",
+                        std::generic_category().message(errno),
+                        "; set TMPDIR to a folder of your own"));
   }
   ~ScratchFolder() {
     std::error_code ignored;

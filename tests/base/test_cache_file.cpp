@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <string>
 
@@ -188,7 +189,7 @@ TEST_CASE("cache files: the folder of all caches is checked before anything is c
       REQUIRE(::lchown(root.c_str(), kNobody, kNobody) == 0);
       CHECK_FALSE(read_cache_file(path, 100).has_value());
       CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
-      CHECK(why_refused(cache_folder_of("gpus")) ==
+      CHECK(CacheFolder(cache_folder_of("gpus")).refusal() ==
             root + ": it belongs to user 65534, not to this one (0)");
       CHECK_FALSE(fs::exists(own + "/gpus"));
     }
@@ -226,4 +227,65 @@ TEST_CASE("files: a link of another user is not written through") {
   CHECK_THROWS_AS(io::write_file(link, "planted"), IoError);
   CHECK_THROWS_AS(io::open_to_write(link, O_WRONLY | O_APPEND), IoError);
   CHECK(io::read_file(precious) == "through");
+}
+
+TEST_CASE("cache files: work in an open folder stays in it, whatever its path leads to meanwhile") {
+  const TestFolder folder;
+  const std::string path = folder / "cache", moved = folder / "moved";
+  fs::create_directory(path);
+  const auto write = [](const std::string& file, const char* bytes, int age) {
+    io::write_file(file, bytes);
+    const timespec used{::time(nullptr) - age, 0}, both[2] = {used, used};
+    REQUIRE(::utimensat(AT_FDCWD, file.c_str(), both, 0) == 0);
+  };
+  for (int k = 0; k < 4; ++k)
+    write(path + "/" + std::to_string(k) + ".kept", "12345678", 100 * (4 - k));
+  write(path + "/killed.tmp", "1", 100);
+  write(path + "/young.tmp", "1", 0);
+  write(path + "/other", "1", 1000);
+  io::write_file(folder / "precious", "mine");
+  fs::create_symlink(folder / "precious", path + "/link.kept");
+  const CacheFolder open(path);
+  REQUIRE(open.fd() >= 0);
+  fs::rename(path, moved);
+  fs::create_directory(path);
+  io::write_file(path + "/0.kept", "of another folder");
+  CHECK(open.holds("3.kept"));
+  CHECK(open.holds("link.kept"));
+  CHECK(!open.holds("4.kept"));
+  open.touch("0.kept");
+  open.shrink(".kept", 32, 16, 50);  // not more than 32 bytes: only the old temporary file goes
+  CHECK(!fs::exists(moved + "/killed.tmp"));
+  CHECK(fs::exists(moved + "/young.tmp"));
+  CHECK(fs::exists(moved + "/1.kept"));
+  open.shrink(".kept", 31, 16, 50);
+  CHECK(fs::exists(moved + "/0.kept"));  // used last
+  CHECK(!fs::exists(moved + "/1.kept"));
+  CHECK(!fs::exists(moved + "/2.kept"));
+  CHECK(fs::exists(moved + "/3.kept"));
+  CHECK(fs::exists(moved + "/other"));
+  open.remove("0.kept");
+  CHECK(!fs::exists(moved + "/0.kept"));
+  CHECK(fs::exists(path + "/0.kept"));
+  CHECK(fs::is_symlink(moved + "/link.kept"));
+  CHECK(io::read_file(folder / "precious") == "mine");
+  CHECK(open.free_bytes().value_or(0) > 0);
+}
+
+TEST_CASE("cache files: a mark of a clock that was set back is renewed") {
+  const TestFolder folder;
+  const CacheFolder open(folder.path());
+  REQUIRE(open.fd() >= 0);
+  const auto marked = [&](const std::string& name, int age) {
+    io::write_file(folder / name, "12345678");
+    const timespec used{::time(nullptr) - age, 0}, both[2] = {used, used};
+    REQUIRE(::utimensat(AT_FDCWD, (folder / name).c_str(), both, 0) == 0);
+    open.touch(name, 60);
+    struct stat info {};
+    REQUIRE(::stat((folder / name).c_str(), &info) == 0);
+    return ::time(nullptr) - info.st_mtime;
+  };
+  CHECK(marked("recent", 30) >= 30);
+  CHECK(marked("old", 100) < 30);
+  CHECK(marked("future", -5000) >= 0);
 }

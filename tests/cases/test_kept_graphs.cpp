@@ -11,6 +11,8 @@
 #include <tenon/tenon.h>
 
 #include "graph/node_pool.h"
+#include "graph/op.h"
+#include "ops/table.h"
 
 using namespace tenon;
 
@@ -62,7 +64,7 @@ class RandomProgram {
 
   Tensor next() {
     const Tensor a = pick(), b = pick();
-    switch (below(8)) {
+    switch (below(10)) {
       case 0:
         return a * b;
       case 1:
@@ -77,6 +79,10 @@ class RandomProgram {
         return concat({slice(a, 0, 1, 3), slice(b, 0, 0, 1)}, 0);
       case 6:
         return a.mean() + b;
+      case 7:
+        return detach(a * 1.5);
+      case 8:
+        return floor(a * 8) / 8;
       default:
         return tanh(a - b);
     }
@@ -203,6 +209,60 @@ TEST_CASE("kept graphs: a value is a source of what is computed from it, and of 
   // A step of a staircase has the slope 0, whatever it is computed from.
   const Tensor stairs = floor(a * 2).compute();
   CHECK(list(grad((stairs * a).sum(), a)) == list(stairs));
+  const Tensor scaled = (floor(a * 2) * b).eval();
+  CHECK(list(grad((scaled * a).sum(), a)) == list(scaled));
+  refuses([&] { grad((scaled * b).sum(), b); }, "evaluated");
+}
+
+TEST_CASE("kept graphs: the operations that are flat are those whose rule gives no gradient") {
+  for (int k = 0; k < kOpCount; ++k) {
+    const Op op = static_cast<Op>(k);
+    const bool gives_none = op_info(op).vjp == op_info(Op::Floor).vjp;
+    CHECK_MESSAGE(has_trait(op, kFlat) == gives_none, op_info(op).name);
+  }
+}
+
+TEST_CASE("kept graphs: a detached tensor can be an input too") {
+  const Tensor b = doubles({3, 4}), v = variable(doubles({1, 2}));
+  Tensor constant;
+  {
+    const NoGrad constants;
+    constant = v * 2;
+  }
+  for (const Tensor& x : {detach(v * 2), constant, floor(b * 2), detach(v * 2).eval()}) {
+    const Tensor unread = x * b, read = (x * b).eval();
+    CHECK(list(grad((unread * x).sum(), x)) == list(x * b * 2));
+    refuses([&] { grad((read * x).sum(), x); }, "evaluated");
+    CHECK(list(grad((read * v).sum(), v)) == list(read));  // the path ends at x
+  }
+}
+
+TEST_CASE("kept graphs: a path through the result of an assignment is not left out") {
+  const Tensor x = doubles({1, 2}), target = variable(doubles({3, 4})), v = variable(x);
+  const Tensor unread = assign(target, x * 2);
+  CHECK(list(grad((unread * x).sum(), x)) == Doubles{4, 8});
+  unread.eval();
+  const Tensor read = assign(target, x * 2).eval(), by_variable = assign(target, v * 2).eval();
+  refuses([&] { grad((read * x).sum(), x); }, "evaluated");
+  refuses([&] { grad(((read * 1.0).eval() * x).sum(), x); }, "evaluated");
+  refuses([&] { grad((by_variable * v).sum(), v); }, "evaluated");
+  Tensor far = by_variable;
+  for (int k = 0; k < 1000; ++k) far = far * 1.0001;
+  far.eval();
+  refuses([&] { grad((far * v).sum(), v); }, "evaluated");
+  CHECK(list(grad((read.detach() * x).sum(), x)) == list(read));
+  CHECK(list(grad((target * x).sum(), x)) == list(target));  // a variable has no graph
+  const Tensor later = doubles({5, 6});
+  CHECK(list(grad((read * later).sum(), later)) == list(read));
+  Tensor moved;
+  {
+    const NoGrad constants;
+    moved = assign(target, x * 2).eval();
+  }
+  CHECK(list(grad((moved * x).sum(), x)) == list(moved));
+  // The assignments that a value carries are no part of it.
+  const Tensor carrier = with_updates(later * 3, {assign(target, x * 4)}).eval();
+  CHECK(list(grad((carrier * x).sum(), x)) == list(carrier));
 }
 
 TEST_CASE("kept graphs: a long chain of operations is refused as a short one is") {
@@ -213,6 +273,19 @@ TEST_CASE("kept graphs: a long chain of operations is refused as a short one is"
   refuses([&] { grad((y * x).sum(), x); }, "evaluated");
   const Tensor later = doubles({3, 4});
   CHECK(list(grad((y * later).sum(), later)) == list(y));
+}
+
+TEST_CASE(
+    "kept graphs: data of a long chain of operations trains a network that was built before") {
+  const Tensor w = variable(doubles({3, 4})), of_w = exp(w);
+  Tensor data = doubles({1, 2});
+  for (int k = 0; k < 1000; ++k) data = data * 1.0001;
+  data.eval();
+  CHECK(list(grad((data * w).sum(), w)) == list(data));
+  CHECK(list(grad((data * of_w).sum(), of_w)) == list(data));
+  optim::Sgd sgd(std::vector<Tensor>{w}, {.lr = 0.5});
+  sgd.step((data * w).sum());
+  CHECK(list(w) == list(doubles({3, 4}) - data * 0.5));
 }
 
 TEST_CASE("kept graphs: a tensor that was built before an assignment has no gradient any more") {
@@ -242,6 +315,54 @@ TEST_CASE("kept graphs: under NoGrad tensors are constants, evaluated or not") {
     CHECK(grad((x * constant).sum(), x).item() == 6);
   }
   CHECK(grad((w * x).sum(), w).item() == 2);
+}
+
+TEST_CASE("kept graphs: NoGrad inside the body of a loop or a branch") {
+  const Tensor w = variable(doubles({2, 3})), xs = ones({3, 2}, DType::Float64);
+  const auto step = [&](const Tensor& carry, const Tensor& x) {
+    Tensor constant;
+    {
+      const NoGrad constants;
+      constant = w * carry;
+    }
+    return constant * w + x;
+  };
+  Tensor looped = ones({2}, DType::Float64);
+  for (int k = 0; k < 3; ++k) looped = step(looped, select(xs, 0, k));
+  const Tensor scanned = scan(
+                             [&](const Tensor& carry, const Tensor& x) {
+                               const Tensor next = step(carry, x);
+                               return std::pair(next, next);
+                             },
+                             ones({2}, DType::Float64), xs)
+                             .first;
+  CHECK(list(scanned) == list(looped));
+  CHECK(list(grad(scanned.sum(), w)) == list(grad(looped.sum(), w)));
+
+  const std::vector<Tensor> chosen = cond(
+      gt(w.sum(), 0),
+      [&](const std::vector<Tensor>& in) {
+        const NoGrad constants;
+        return std::vector<Tensor>{in[0] * w};
+      },
+      [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + w}; }, {w});
+  CHECK(list(grad((chosen[0] * w).sum(), w)) == Doubles{4, 9});
+}
+
+TEST_CASE(
+    "kept graphs: a compiled function has the NoGrad of compile(), not that of its first call") {
+  const Tensor w = variable(doubles({2, 3})), x = doubles({1, 4});
+  const auto gradient = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{grad((w * w * in[0]).sum(), w)};
+  };
+  const CompiledFunction learns = compile(gradient);
+  {
+    const NoGrad constants;
+    CHECK(list(learns({x})[0]) == Doubles{4, 24});
+    const CompiledFunction constant = compile(gradient);
+    CHECK(list(constant({x})[0]) == Doubles{0, 0});
+  }
+  CHECK(list(learns({x})[0]) == Doubles{4, 24});
 }
 
 TEST_CASE("kept graphs: carried state takes no more memory with every step") {

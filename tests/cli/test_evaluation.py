@@ -62,9 +62,54 @@ class Tables(CommandTest):
     def test_labels_that_are_not_read_are_said(self):
         (self.folder / "new.csv").write_text("a,b,label\n0.1,0.2,yes\n0.2,0.1,perhaps\n")
         said = self.ok("predict", "run", "new.csv", "--count", "1").err
+        self.assertIn("new.csv, line 3: column 'label': 1 row has a label that is not one of the 2 known classes, such as 'perhaps': no label", said)
+        rows = self.json("predict", "run", "new.csv", "--json")
+        self.assertEqual([row.get("label_name") for row in rows], ["yes", None])
+        self.fails(3, "predict", "run", "new.csv", "--strict", says="'perhaps'")
+        # A column of other labels holds none of the model's.
+        (self.folder / "newer.csv").write_text("a,b,label\n0.1,0.2,yes\n0.2,0.1,perhaps\n0.3,0.1,never\n")
+        said = " ".join(self.ok("predict", "run", "newer.csv", "--count", "1").err.split())
         self.assertIn("labels are not read", said)
-        self.assertIn("'perhaps' is none of the 2 known classes", said)
-        self.fails(3, "predict", "run", "new.csv", "--strict", says="labels are not read")
+        self.assertIn("line 3, column 'label': the label 'perhaps' is not one of the 2 known classes, in 2 of 3 rows", said)
+        self.fails(3, "predict", "run", "newer.csv", "--strict", says="labels are not read")
+        self.fails(3, "eval", "run", "--data", "csv:newer.csv", says=["line 3, column 'label'", "in 2 of 3 rows"])
+
+    def test_seen_samples_are_accepted_when_asked_for(self):
+        (self.folder / "again.csv").write_text((self.folder / "rows.csv").read_text())
+        for words in (("eval", "run", "--data", "csv:again.csv"), ("predict", "run", "again.csv"), ("predict", "run", "again.csv", "--write")):
+            self.fails(3, *words, "--strict", says=["training has seen", "to accept it, allow 'seen'"])
+            self.assertIn("training has seen", self.ok(*words, "--strict", "--allow", "seen").err, words)
+        self.fails(2, "eval", "run", "--allow", "everything", says="--allow")
+
+    def test_a_test_file_with_training_samples_is_said_and_refused_by_train(self):
+        (self.folder / "kept.csv").write_text(table(60, 21))
+        rows = (self.folder / "kept.csv").read_text().splitlines(keepends=True)
+        (self.folder / "mixed.csv").write_text("".join(rows[:11]) + table(10, 22, ""))
+        train = ("train", "mlp:2-4-2", "--data", "csv:kept.csv,validation=0,test=mixed.csv", "--epochs", "1", "--out")
+        told = self.ok(*train, "mixed")
+        self.assertIn("training has seen 10 of 20 samples of the test part", told.out)
+        self.assertIn("note: csv:kept.csv,validation=0,test=mixed.csv: training has seen 10 of 20 samples", " ".join((told.out + told.err).split()))
+        self.fails(3, *train, "strict", "--strict", says="training has seen 10 of 20 samples of the test part")
+        self.assertFalse((self.folder / "strict").exists())
+        self.ok(*train, "allowed", "--strict", "--allow", "seen")
+        self.fails(2, *train, "other", "--allow", "all", says="seen")
+        # Equal rows of one file may be in two parts.
+        (self.folder / "twice.csv").write_text("".join(rows + rows[1:]))
+        self.ok("train", "mlp:2-4-2", "--data", "csv:twice.csv", "--epochs", "1", "--strict", "--out", "twice")
+
+    def test_a_test_file_that_changed_since_is_said(self):
+        (self.folder / "own.csv").write_text(table(60, 31))
+        (self.folder / "own_test.csv").write_text(table(20, 32))
+        self.ok("train", "mlp:2-4-2", "--data", "csv:own.csv,test=own_test.csv", "--epochs", "1", "--quiet", "--out", "own")
+        self.assertNotIn("has changed", self.ok("eval", "own").err)
+        (self.folder / "own_test.csv").write_text(table(20, 33))
+        self.assertIn("the test part has changed since the run began", " ".join(self.ok("eval", "own").err.split()))
+        self.fails(3, "eval", "own", "--strict", says="the test part has changed")
+        resumed = self.ok("train", "--resume", "own", "--epochs", "2")
+        self.assertIn("the test part has changed since the run began", " ".join((resumed.out + resumed.err).split()))
+        self.fails(3, "train", "--resume", "own", "--epochs", "3", "--strict", says="the test part has changed")
+        (self.folder / "own_test.csv").write_text(table(20, 32))
+        self.assertNotIn("has changed", self.ok("eval", "own").err)
 
     def test_a_model_within_its_run_knows_what_was_trained_on(self):
         own = self.json("eval", "run", "--json")
@@ -371,6 +416,17 @@ class Arrays(CommandTest):
         self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
         self.assertIn("label", labelled[0])
 
+    def test_quantities_that_are_no_numbers(self):
+        draw = random.Random(6)
+        values = [draw.uniform(-1, 1) for _ in range(80)]
+        write_npy(self.folder / "q.npy", "<f4", (40, 2), values, "f")
+        write_npy(self.folder / "q_y.npy", "<f4", (40, 1), values[::2], "f")
+        write_npy(self.folder / "q_nan.npy", "<f4", (40, 1), [float("nan"), float("inf"), *values[4::2]], "f")
+        self.ok("train", "mlp:2-4-1", "--data", "npy:q.npy,q_y.npy", "--task", "regression", "--epochs", "1", "--quiet", "--out", "quantities")
+        notes = [note["text"] for note in self.json("eval", "quantities", "--data", "npy:q.npy,q_nan.npy", "--json")["notes"]]
+        self.assertIn("2 targets are not finite, so the metrics have no meaning", notes)
+        self.assertFalse([note for note in notes if "outputs of the network" in note])
+
     def test_several_labels(self):
         draw = random.Random(4)
         values = [draw.uniform(-1, 1) for _ in range(600)]
@@ -392,6 +448,8 @@ class Arrays(CommandTest):
         self.assertEqual([v > 0.5 for v in told["values"]], [t == 1 for t in told["target"]])
         self.fails(2, "eval", "labels", "--confusion", "c.csv", says="does not classify samples")
         self.fails(3, "train", "mlp:3-16-2", "--data", "npy:x.npy,y.npy", "--task", "multi_label", "--out", "none", says="has 3 labels")
+        self.fails(3, "train", "mlp:3-16-3", "--data", "npy:x.npy,y.npy", "--out", "none",
+                   says=["has no classes", "use --task regression, or --task multi_label if each is a label from 0 to 1"])
         self.fails(2, "train", "mlp:3-16-3", "--data", "npy:x.npy,x.npy", "--task", "multi_label", "--out", "none", says=["a label is 0 or 1", "--task regression"])
 
 

@@ -216,7 +216,7 @@ class Flow(CommandTest):
         log = self.folder / "stopped" / "log.jsonl"
         log.write_text("".join(log.read_text().splitlines(True)[:2]))  # the start and the first step
         told = self.ok("verify", "stopped", "--steps", "8").out
-        self.assertIn("every bit of stopped agrees, in its first 8 steps, of which it has done 1\n", told)
+        self.assertIn("every bit of stopped agrees, in its first 8 steps; the run has done 1 of them\n", told)
         self.assertIn(" 1 loss agrees\n", told)
 
     def test_terminal_shows_bar_colours_and_images(self):

@@ -54,6 +54,18 @@ class GpuTest(CommandTest):
         self.assertTrue(path.exists(), f"no {path} within two minutes")
 
 
+class Facts(GpuTest):
+    def test_a_driver_without_gpus_is_found(self):
+        self.need_emulator()
+        facts = self.json("doctor", "--quick", "--json", TENON_FAKE_CUDA_GPUS="0")["cuda"]
+        self.assertIn("finds no GPU", facts["why_none"])
+        driver = facts["libraries"][0]
+        self.assertEqual((driver["name"], driver["found"], driver["version"]), ("driver", True, "CUDA 13.0"))
+        text = self.ok("doctor", "--quick", TENON_FAKE_CUDA_GPUS="0").out
+        self.assertNotIn("driver         not found", text)
+        self.assertIn("finds no GPU", text)
+
+
 class Refused(GpuTest):
     """Where --device cuda is not possible, the message says why, the exit code is 7, and no folder is left."""
 
@@ -64,6 +76,15 @@ class Refused(GpuTest):
 
     def test_no_gpu(self):
         self.refused(["finds no GPU", "nvidia-smi"], TENON_FAKE_CUDA_GPUS="0")
+
+    def test_memory_of_the_gpu_is_planned(self):
+        """Weights that do not fit are refused by the plan, before they are allocated, whatever limit is set."""
+        self.need_emulator()
+        large = ["train", "mlp:784-1500-1500-10", "--device", "cuda", "--data", "digits:20,10", "--batch", "10", "--epochs", "1", "--out", "none"]
+        for more in ((), ("--memory-limit", "4GB")):
+            result = self.fails(6, *large, *more, says=["more than the 8 MiB of the device", "a smaller network"], TENON_FAKE_CUDA_MEMORY="8")
+            self.assertNotIn("raise the limit", result.err)
+            self.assertFalse((self.folder / "none").exists())
 
     def test_missing_gpu(self):
         self.fails(7, *SMALL, "--device", "cuda:7", "--out", "none", says=["cuda:7", "this machine has"])
@@ -102,8 +123,8 @@ class Memory(GpuTest):
     def test_the_plan_refuses_before_training(self):
         self.need_emulator()
         large = ["train", "mlp:784-512-10", "--device", "cuda", "--data", "digits:8000,50", "--batch", "8000", "--out"]
-        self.fails(6, *large, "planned", TENON_FAKE_CUDA_MEMORY="48", says=["more than the limit", "float32[8000, 512]", "smaller batch"])
-        self.fails(6, *large, "batch", TENON_FAKE_CUDA_MEMORY="24", says=["more than the limit", "float32[8000, 512]", "smaller batch"])
+        self.fails(6, *large, "planned", TENON_FAKE_CUDA_MEMORY="48", says=["more than the 48 MiB of the device", "float32[8000, 512]", "smaller batch"])
+        self.fails(6, *large, "batch", TENON_FAKE_CUDA_MEMORY="24", says=["more than the 24 MiB of the device", "float32[8000, 512]", "smaller batch"])
 
     def test_limit(self):
         self.fails(6, "train", "fcn_r", "--device", "cuda", "--memory-limit", "100MB", "--out", "limit",

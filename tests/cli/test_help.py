@@ -49,10 +49,13 @@ class Help(CommandTest):
             for word in accepted(flag):
                 self.assertIn(word, pages["train"], flag)
                 self.assertIn(word, pages["eval"], flag)
-        for kind in ("digits", "mnist", "idx:", "csv:", "npy:"):
+        for kind in ("digits", "scenes", "random", "numbers", "mnist", "cifar10", "cifar100", "idx:", "csv:", "npy:", "text:", "lines:", "pairs:",
+                     "spans:", "folder:", "list:", "shards:"):
             self.assertIn(kind, pages["train"])
             self.assertIn(kind, self.ok("data", "--help").out)
         toml = self.ok("train", "lenet5", "--schedule", "multistep", "--set", "milestones=1,2.5", "--settings").out
+        self.assertIn("--threads, --strict, --allow, --data (if", pages["train"])  # the options that a resume takes
+        self.assertNotIn("): seen", pages["eval"])
         self.assertIn('milestones = "1,2.5"', toml)
         self.fails(2, "train", "lenet5", "--set", "milestones=2,1", says=["milestones", "ascending"])
 

@@ -69,6 +69,25 @@ class ImageFiles(CommandTest):
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--preprocess", "resize,ten_crop").out
         self.assertIn("436 x 76 pixels", out)
 
+    def test_a_finished_run_tells_the_validation_samples_that_it_measured(self):
+        for part, count in (("train", 8), ("val", 4)):
+            for kind in ("across", "down"):
+                (self.folder / "cut" / part / kind).mkdir(parents=True)
+                for k in range(count):
+                    write_png(self.folder / "cut" / part / kind / f"{k}.png", [[(40 * k + 9 * x) % 256 for x in range(32)]] * 32)
+        (self.folder / "cut/val/down/9.png").write_bytes(b"not an image")
+        ended = self.ok("train", "resnet20:width=2", "--data", "folder:cut", "--epochs", "1", "--batch", "4", "--out", "cut_run").out
+        again = self.ok("train", "--resume", "cut_run").out
+        for text in (ended, again):
+            self.assertRegex(" ".join(text.split()), r"best validation accuracy [\d.]+ % \(epoch 1, 8 samples\)")
+        # Broken images that equal training images have not been predicted.
+        (self.folder / "cut/train/down/9.png").write_bytes(b"not an image")
+        self.ok("train", "resnet20:width=2", "--data", "folder:cut/train,parts=no,split=0", "--epochs", "1", "--batch", "4", "--quiet", "--out", "whole")
+        for words in (("--data", "list:cut.csv"), ("--data", "list:cut.csv", "--strict", "--allow", "seen")):
+            (self.folder / "cut.csv").write_text("cut/train/down/1.png,down\ncut/train/down/9.png,down\ncut/val/down/1.png,down\n")
+            result = self.run_command("predict", "whole", *words, "--no-image")
+            self.assertRegex(" ".join(result.err.split()), r"training has seen \d of 2 samples", words)
+
     def test_background(self):
         """The background colour is stored with the model, and dropped transparency is reported."""
         for kind in ("left", "right"):

@@ -135,6 +135,14 @@ class Folds(Runs):
         return ["train", "mlp:8-32-2", "--data", "csv:noise.csv,stratify", "--epochs", epochs, "--batch", "16", "--optimizer", "adam",
                 "--lr", "0.01", "--quiet", "--folds", "5", "--out", out, *more]
 
+    def test_test_samples_that_equal_training_samples_are_counted(self):
+        (self.folder / "equal.csv").write_text("a,b,label\n" + "".join(f"{k % 4},1,{'xy'[k % 2]}\n" for k in range(48)))
+        out = self.ok("train", "mlp:2-4-2", "--data", "csv:equal.csv", "--epochs", "1", "--quiet", "--folds", "3", "--out", "equal").out
+        self.assertIn("  training has seen 48 of 48 samples of the test parts  (16, 16, 16)\n", out)
+        self.noise("apart.csv")
+        out = self.ok("train", "mlp:8-4-2", "--data", "csv:apart.csv", "--epochs", "1", "--quiet", "--folds", "3", "--out", "apart").out
+        self.assertNotIn("training has seen", out)
+
     def test_random_labels_give_chance_accuracy(self):
         self.noise("noise.csv")
         for name, more in (("best", []), ("last", ["--set", "keep_best=false"])):
@@ -195,7 +203,7 @@ class Folds(Runs):
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out)
         self.assertIn("stopped in fold 1; everything is saved in stopped\nresume with: tenon train --resume stopped\n", out)
-        self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
+        self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says=["--lr cannot change", "--strict, --allow, --data"])
         self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
             self.fails(4, *words, says=["holds 5 folds", "as in stopped/fold-1"])

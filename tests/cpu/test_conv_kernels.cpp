@@ -202,6 +202,7 @@ struct Counter {
   }
 };
 
+#if defined(__x86_64__)
 // Block tiles as plain loops, so that passes on them are tested on machines without matrix
 // registers.
 thread_local int block_words = 0;
@@ -234,7 +235,6 @@ void plain_block_tile(const BlockArgs& t) {
     }
 }
 
-#if defined(__x86_64__)
 KernelSet plain_block_kernels() {
   KernelSet set = avx512bf16_kernels();
   set.block_tile = plain_block_tile;

@@ -16,6 +16,7 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 
+#include "data/epochs.h"
 #include "data/samples/image_jobs.h"
 #include "io/folder.h"
 
@@ -66,6 +67,18 @@ class Named : public data::DatasetWith<data::Provenance, data::AugmentedSamples>
   std::string name_;
 };
 
+// Counts how often it is asked what it can do.
+class Asked : public Dataset {
+ public:
+  Asked() : Dataset({.input_shape = {1}, .classes = 2}) {}
+  std::int64_t size() const override { return 1; }
+  void get(std::span<const std::int64_t>, void*, void*) const override {}
+  mutable int questions = 0;
+
+ private:
+  void capabilities(data::Capabilities&) const override { ++questions; }
+};
+
 Set named(std::int64_t size, float first, const std::string& name) {
   return std::make_shared<Named>(size, first, name);
 }
@@ -101,22 +114,12 @@ Samples augmented(const Dataset& set, const std::vector<std::int64_t>& numbers, 
 }
 
 // Every batch of so many epochs, in order.
-std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from, int epochs,
-                          data::LoaderOptions o = {}) {
+std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from,
+                          int epoch_count, data::LoaderOptions o = {}) {
   o.batch = 4, o.workers = workers, o.seed = from.seed;
   data::Loader loader(set, o);
   loader.set_state(from);
-  std::vector<float> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<float>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<float>(loader, epoch_count);
 }
 
 }  // namespace
@@ -236,6 +239,9 @@ TEST_CASE("compose: concat refuses samples that do not belong together") {
   CHECK_THROWS_WITH_AS(
       data::concat({a, other({.input_shape = {2}, .classes = 2, .class_names = {"a", "x"}})}),
       doctest::Contains("class 1 is 'x' in 1 sample and 'b' in first"), ValueError);
+  CHECK(data::concat({other({.input_shape = {2}, .classes = 3, .class_names = {"a"}}),
+                      other({.input_shape = {2}, .classes = 2, .class_names = {"a", "x"}})})
+            ->classes() == 3);
   // Fewer classes of the same names are no contradiction.
   CHECK(data::concat({other({.input_shape = {2}, .classes = 2, .class_names = {"a", "b"}}), a})
             ->classes() == 3);
@@ -315,6 +321,19 @@ TEST_CASE("compose: map changes inputs and targets") {
   CHECK_FALSE(plain->is_augmented());
   CHECK_THROWS_AS(data::map(nullptr, [](data::Sample&) {}), ValueError);
   CHECK_THROWS_AS(data::map(whole, data::SampleFunction()), ValueError);
+}
+
+TEST_CASE("compose: a question about a dataset made of others reaches each of them once") {
+  const auto asked = std::make_shared<Asked>();
+  Set all = asked;
+  for (int k = 0; k < 8; ++k) all = data::subset(all, {0});
+  asked->questions = 0;
+  CHECK_FALSE(all->is_augmented());
+  CHECK(asked->questions == 1);
+  CHECK(all->as<data::GeneratedSamples>() == nullptr);
+  CHECK(asked->questions == 2);
+  CHECK(all->sample_name(0) == "sample 1");
+  CHECK(asked->questions == 3);
 }
 
 TEST_CASE("compose: map to other shapes and types") {
@@ -452,6 +471,74 @@ TEST_CASE("compose: image files keep names, checksums, broken images and augment
   CHECK(of_some->job(0, 4, 2, true, label).pixels == job->job(4, 4, 2, true, expected).pixels);
   CHECK(label == expected);
   CHECK(data::map(whole, [](data::Sample&) {})->as<data::ImageJobs>() == nullptr);
+}
+
+TEST_CASE("compose: a broken image of a part is replaced within the part") {
+  const TestFolder dir;
+  const std::string folder = dir / "pets";
+  std::filesystem::create_directories(folder + "/cat");
+  for (int k = 0; k < 6; ++k)
+    io::save_png(folder + "/cat/" + std::to_string(k) + ".png",
+                 {8, 8, 3, std::vector<std::uint8_t>(8 * 8 * 3, static_cast<std::uint8_t>(k + 1))});
+  for (const char* name : {"1", "4", "5"})
+    io::write_file(folder + "/cat/" + name + ".png", "no image");
+  const auto files = data::open_image_folder(folder, data::Split::All);
+  const auto first_bytes = [](const Dataset& set) {
+    std::vector<std::uint8_t> out;
+    for (std::int64_t k = 0; k < set.size(); ++k) {
+      std::vector<std::uint8_t> x(3 * 8 * 8);
+      std::int64_t y = -1;
+      set.get(std::span(&k, 1), x.data(), &y);
+      out.push_back(x.front());
+    }
+    return out;
+  };
+  using Bytes = std::vector<std::uint8_t>;
+  using Names = std::vector<std::string>;
+  const auto name = [&](std::int64_t k) { return files->name(k); };
+  data::ImageOptions how;
+  how.input = {3, 8, 8};
+  const Set whole = data::image_dataset(files, how);
+  const Set train = data::subset(whole, {1, 4, 3, 0}), test = data::subset(whole, {2, 5});
+  CHECK(first_bytes(*train) == Bytes{4, 4, 4, 1});
+  CHECK(first_bytes(*test) == Bytes{3, 3});
+  // Each part has its own broken images.
+  CHECK(train->broken() == Names{name(1), name(4)});
+  CHECK(test->broken() == Names{name(5)});
+  CHECK(whole->broken() == Names{name(1), name(4), name(5)});
+  // Also through other compositions.
+  CHECK(first_bytes(*data::subset(train, {1, 3})) == Bytes{1, 1});
+  CHECK(first_bytes(*data::subset(data::concat({test, train}), {1, 2, 5})) == Bytes{1, 1, 1});
+  const auto mapped = data::subset(data::map(whole, [](data::Sample&) {}), {4, 2});
+  CHECK(first_bytes(*mapped) == Bytes{3, 3});
+  CHECK(mapped->broken() == Names{name(4)});
+  const auto part = data::split_part(whole, data::Split::Test, {.test = 0.5, .validation = 0.0});
+  Names own;
+  for (std::int64_t k = 0; k < part->size(); ++k) own.push_back(part->sample_name(k));
+  const std::size_t readable =
+      static_cast<std::size_t>(std::count_if(own.begin(), own.end(), [&](const std::string& each) {
+        return each == name(0) || each == name(2) || each == name(3);
+      }));
+  if (readable > 0) {
+    for (const std::uint8_t byte : first_bytes(*part))
+      CHECK(std::find(own.begin(), own.end(), name(byte - 1)) != own.end());
+    CHECK(part->broken().size() == own.size() - readable);
+  }
+  std::int64_t label = -1;
+  const auto job = train->as<data::ImageJobs>()->job(0, 0, 0, true, label);
+  CHECK(job.pixels.front() == 4);
+  // A part without any image that can be decoded.
+  CHECK_THROWS_WITH_AS(first_bytes(*data::subset(whole, {4, 1})),
+                       doctest::Contains("2 images in a row cannot be decoded, the first is"),
+                       FormatError);
+  how.broken_left_out = true;
+  const Set left_out = data::subset(data::image_dataset(files, how), {1, 2});
+  std::vector<std::uint8_t> x(2 * 3 * 8 * 8);
+  std::vector<std::int64_t> y(2);
+  left_out->get(std::vector<std::int64_t>{0, 1}, x.data(), y.data());
+  CHECK(y == std::vector<std::int64_t>{data::kIgnoredTarget, 0});
+  CHECK(x.front() == 0);
+  CHECK(left_out->broken() == Names{name(1)});
 }
 
 TEST_CASE("compose: samples in memory stay there unless they are changed") {

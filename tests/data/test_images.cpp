@@ -253,7 +253,7 @@ TEST_CASE("shards: long names are read, and notes count skipped entries") {
   CHECK(found.labels == std::vector<std::int64_t>{1, 0});
   REQUIRE(set->notes().size() == 2);
   CHECK(to_string(set->notes()[0]) ==
-        (dir / "a.tar") + ":ape/1.png: 1 key has several images, of which the first was taken");
+        (dir / "a.tar") + ":ape/1.png: 1 key has several images; the first one was taken");
   CHECK(to_string(set->notes()[1]) ==
         (dir / "a.tar") + ":ape/2: 1 key has no image and was left out");
 }

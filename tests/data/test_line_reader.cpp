@@ -90,7 +90,7 @@ TEST_CASE("line reader: lists with a header, in any order and among other column
   CHECK(files.images("filename,label\na.jpg,x\n", rows).size() == 2);
   rows.header = true;
   CHECK(files.images("x,y\na.jpg,x\nb.jpg,y\n", rows) == expected);
-  CHECK(has(files.refusal("a,b,c\na.jpg,x,1\n", rows), "none is called filename"));
+  CHECK(has(files.refusal("a,b,c\na.jpg,x,1\n", rows), "none of its 3 columns is named filename"));
 }
 
 TEST_CASE("line reader: quotes, separators in paths, comments and videos of lists") {
@@ -118,7 +118,7 @@ TEST_CASE("line reader: classes with spaces around them, and classes that may be
   const auto list = files.list("a.jpg, x\nb.jpg,x\nc.jpg,NA\n");
   CHECK(list->class_names() == Words{"NA", "x"});
   CHECK(has(note(list->notes(), "spaces around it"),
-            "line 1: 1 row has a class with spaces around it, which is taken for the class 'x'"));
+            "line 1: 1 row has a class with spaces around it, which is read as the class 'x'"));
   CHECK(note(list->notes(), "1 row has the class 'NA'") != "");
   CHECK(files.list("a.jpg, x\nb.jpg, y\n")->notes().empty());
 }
@@ -134,7 +134,7 @@ TEST_CASE("line reader: texts keep their quotes and '#' between tabs") {
   std::vector<std::string_view> fields;
   while (reader.next(fields)) {
   }
-  CHECK(note(reader.notes(), "1 texts stand in double quotes") != "");
+  CHECK(note(reader.notes(), "1 texts are in double quotes") != "");
   RowFormat rows;
   rows.quotes = true;
   CHECK(rows_of(files.write("neg\t\"Bad\"\n"), LineForm::ClassLines, rows)[0][1] == "Bad");

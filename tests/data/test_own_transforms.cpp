@@ -13,6 +13,7 @@
 #include <tenon/sample_random.h>
 #include <tenon/train.h>
 
+#include "data/epochs.h"
 #include "io/folder.h"
 
 namespace {
@@ -76,22 +77,12 @@ void register_for_tests() {
 
 // Images of so many epochs in batches.
 std::vector<std::uint8_t> loaded(const std::shared_ptr<data::Dataset>& set, int workers,
-                                 const data::LoaderState& from, int epochs) {
+                                 const data::LoaderState& from, int epoch_count) {
   data::LoaderOptions o;
   o.batch = 6, o.workers = workers, o.scale = false, o.seed = from.seed;
   data::Loader loader(set, o);
   loader.set_state(from);
-  std::vector<std::uint8_t> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<std::uint8_t>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<std::uint8_t>(loader, epoch_count);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "data/epochs.h"
 #include "data/samples/sampling.h"
 
 namespace {
@@ -36,22 +38,28 @@ std::shared_ptr<data::Dataset> numbers(std::int64_t count) {
 }
 
 // Inputs of so many epochs from a position on.
-std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState& from, int epochs,
-                          std::int64_t count = 30) {
+std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState& from,
+                          int epoch_count, std::int64_t count = 30) {
   data::Loader loader(numbers(count), o);
   loader.set_state(from);
-  std::vector<float> out;
-  for (int ends = 0; ends < epochs;) {
-    data::Batch batch;
-    if (!loader.next(batch)) {
-      ++ends;
-      continue;
-    }
-    const auto values = batch.input.to_vector<float>();
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
+  return epochs::inputs<float>(loader, epoch_count);
 }
+
+// Inputs of 4 MiB each, and the most that was read at once.
+class Large : public data::Dataset {
+ public:
+  Large() : Dataset({.input_shape = {1 << 20}, .classes = 2, .in_memory = true}) {}
+  std::int64_t size() const override { return 50; }
+  void get(std::span<const std::int64_t> indices, void* /*inputs*/, void* targets) const override {
+    most_ = std::max(most_, indices.size() << 22);
+    for (auto* target = static_cast<std::int64_t*>(targets); const std::int64_t k : indices)
+      *target++ = k % 2;
+  }
+  std::size_t most() const { return most_; }
+
+ private:
+  mutable std::size_t most_ = 0;
+};
 
 std::vector<double> rising(std::int64_t count) {
   std::vector<double> weights;
@@ -235,4 +243,11 @@ TEST_CASE("sampling: balanced weights draw every class equally often") {
                           [](data::Sample& sample) { sample.target<std::int64_t>()[0] = 2; });
   CHECK_THROWS_WITH_AS(data::class_balanced_weights(*outside),
                        doctest::Contains("sample 1 has class 2, must be from 0 to 1"), ValueError);
+}
+
+TEST_CASE("sampling: labels of large inputs are read a few samples at a time") {
+  const Large set;
+  const std::vector<double> weights = data::class_balanced_weights(set);
+  CHECK(weights == std::vector<double>(50, 1.0 / 25));
+  CHECK(set.most() <= std::size_t{32} << 20);
 }

@@ -410,7 +410,7 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
   CHECK(has(inner, "folder:" + (files.dir / "inner/bottle")));
   CHECK(refusal("folder:" + (files.dir / "inner") + ",parts=no,size=4").empty());
   files.images("double/train/train", 3), files.images("double/test/test", 3);
-  CHECK(has(refusal("folder:" + (files.dir / "double")), "all are named as parts are: train"));
+  CHECK(has(refusal("folder:" + (files.dir / "double")), "all have names of parts: train"));
   // Inside parts a class may have the name of a part.
   for (const char* part : {"train", "test"})
     for (const char* kind : {"train", "plane"})

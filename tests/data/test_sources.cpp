@@ -291,11 +291,10 @@ TEST_CASE("NumPy files: labels are classes by their values") {
   CHECK(all(*test).target == std::vector<std::int64_t>{2, 1});
   CHECK(test->class_names() == Names{"10", "20", "30"});
   save(dir / "xt.npy", dir / "yt.npy", {30, 25});
-  CHECK_THROWS_WITH_AS(data::open_dataset(four, Split::Test),
-                       ((dir / "yt.npy") + ": label 25 of sample 1 is none that the training part "
-                                           "has")
-                           .c_str(),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(
+      data::open_dataset(four, Split::Test),
+      ((dir / "yt.npy") + ": label 25 of sample 1 does not occur in the training part").c_str(),
+      ValueError);
 }
 
 TEST_CASE("tensors as a set: targets of any shape, classes checked") {
@@ -307,5 +306,25 @@ TEST_CASE("tensors as a set: targets of any shape, classes checked") {
   CHECK(pairs->target_shape() == Shape{2});
   CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1, 2}, {2}), 2), ValueError);
   CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1}, {1})), ShapeError);
+  CHECK_THROWS_WITH_AS(data::from_tensors(x, Tensor::from<float>({0, 1}, {2}), 2),
+                       doctest::Contains("'classes' is 2, but targets [2] of type float32 are not"),
+                       ValueError);
   CHECK_THROWS_AS(data::from_tensors(x, Tensor::from<std::int64_t>({1}, Shape{})), ShapeError);
+}
+
+TEST_CASE("sources: each kind is known by its name, and refused with its form where a path lacks") {
+  for (const data::SourceKind& kind : data::source_kinds()) {
+    CAPTURE(kind.name);
+    const std::string name = kind.name;
+    CHECK(data::source_kind(name + ":x,seed=1") == &kind);
+    CHECK(data::source_kind(name + ",seed=1") == &kind);
+    CHECK(std::string(kind.usage).find(name) == 0);
+    if (!kind.needs_path) continue;
+    CHECK_THROWS_WITH_AS(data::open_dataset(name + ":", Split::Train),
+                         doctest::Contains("name what to read: "), ValueError);
+  }
+  CHECK(data::source_kind("cvs:rows.csv") == nullptr);
+  CHECK_THROWS_WITH_AS(
+      data::open_dataset("cvs:rows.csv", Split::Train),
+      doctest::Contains("did you mean 'csv'? It is one of digits[:TRAIN,TEST,SEED], "), ValueError);
 }

@@ -163,7 +163,7 @@ TEST_CASE("table reading: UTF-16 without a byte order mark") {
 }
 
 TEST_CASE("table reading: one row, and a second header") {
-  CHECK(note(parse("1,2,x\n").notes, "the only row is no header") != "");
+  CHECK(note(parse("1,2,x\n").notes, "the only row is read as a row, not as a header") != "");
   CHECK(has(refusal("label,1,2\n"), "holds a header but no rows"));
   CHECK(has(refusal("A,B,C\nwidth,height,kind\n1,2,x\n3,4,y\n5,6,x\n"),
             "where the line is a second header"));
@@ -228,7 +228,9 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
   CHECK(classes.class_names == Words{"x", "y"});
   CHECK(targets(classes) == Classes{0, 1});
   CHECK(inputs(classes) == Floats{1, 4});
-  CHECK(note(classes.notes, "3 rows have no label") != "");
+  CHECK(note(classes.notes, "3 rows have no label") ==
+        "t.csv, line 3: 3 rows have no label ('' in 1, 'nan' in 1, '?' in 1) and are left out; "
+        "category=label takes such words for classes");
   CHECK(refusal(text, {.strict = true}) != "");
   // For predictions every row is kept.
   CsvOptions all;
@@ -237,6 +239,16 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
   all.keep_unlabelled = true;
   CHECK(targets(parse(text, all)) ==
         Classes{0, data::kIgnoredTarget, data::kIgnoredTarget, 1, data::kIgnoredTarget});
+  // Labels that the model does not know are none, if most are known.
+  const auto unknown = parse("a,label\n1,x\n2,warm\n3,y\n4,\n", all);
+  CHECK(targets(unknown) == Classes{0, data::kIgnoredTarget, 1, data::kIgnoredTarget});
+  CHECK(note(unknown.notes, "not one of the 2 known classes") ==
+        "t.csv, line 3: column 'label': 1 row has a label that is not one of the 2 known classes, "
+        "such as 'warm': no label");
+  CHECK(note(unknown.notes, "no label ('')") == "t.csv, line 5: 1 row has no label ('')");
+  CHECK(has(refusal("a,label\n1,x\n2,warm\n3,hot\n4,warm\n", all),
+            "line 3, column 'label': the label 'warm' is not one of the 2 known classes, in 3 of 4 "
+            "rows: correct these labels"));
   quantities.keep_unlabelled = true;
   CHECK(std::isnan(parse(prices, quantities).target.to_vector<float>()[7]));
   // With category= all words are classes, even "NA" and numbers.
@@ -352,7 +364,7 @@ TEST_CASE(
   CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 integers are rounded") != "");
   CsvOptions bad;
   bad.thousands = ".";
-  CHECK(has(refusal(rows_of({"1"}), bad), "both the decimal sign and between thousands"));
+  CHECK(has(refusal(rows_of({"1"}), bad), "both the decimal point and the thousands separator"));
 }
 
 TEST_CASE("table reading: dates") {
@@ -444,7 +456,9 @@ TEST_CASE("table reading: labels are names, numbers in numerical order") {
   const auto later = parse("a,label\n1,30.0\n", options);
   CHECK(targets(later) == Classes{2});
   CHECK(later.classes == 3);
-  CHECK(has(refusal("a,label\n1,40\n", options), "'40' is none of the 3 known classes"));
+  CHECK(has(
+      refusal("a,label\n1,40\n", options),
+      "line 2, column 'label': the label '40' is not one of the 3 known classes, in 1 of 1 row"));
 }
 
 TEST_CASE("table reading: skipped lines are counted, and data rows that begin with '#' are kept") {

@@ -61,7 +61,7 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   options.left_out = {"idd"};
   CHECK(has(refusal(text, options), "did you mean 'id'"));
   options.left_out = {"zip"};
-  CHECK(has(refusal(text, options), "is no input"));
+  CHECK(has(refusal(text, options), "is not an input"));
   // If half of the fields or more are numbers, another field is an error; otherwise all are words.
   CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 'a': '3x' is not a finite number"));
   CHECK(parse("a,y\n1,0\nred,0\nblue,1\n").table->columns[0].values ==

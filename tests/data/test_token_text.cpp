@@ -461,8 +461,8 @@ TEST_CASE("token text: long texts are cut into overlapping windows") {
     CAPTURE(message);
     CHECK(message.find(words) != std::string::npos);
   };
-  refused("who\tthe sea\tland\n", {}, "line 1: its answer 'land' does not stand in its text");
-  refused("who\tthe sea\tsea\t3\n", {}, "does not stand at character 3");
+  refused("who\tthe sea\tland\n", {}, "line 1: its answer 'land' does not occur in its text");
+  refused("who\tthe sea\tsea\t3\n", {}, "is not at character 3");
   refused("who\tthe sea\n", {}, "line 1 is not QUESTION TAB TEXT TAB ANSWER");
   refused("who\tthe sea\tsea\tx\n", {}, "line 1 is not QUESTION TAB TEXT TAB ANSWER");
   refused("who\tthe sea\tsea\n", {.length = 4}, "give a longer length");
@@ -472,7 +472,7 @@ TEST_CASE("token text: long texts are cut into overlapping windows") {
       "{\"data\": [{\"paragraphs\": [{\"context\": \"the sea\", \"qas\": [{\"question\": "
       "\"who\", \"answers\": [{\"text\": \"sea\"}]}]}]}]}",
       {}, "question 'who' has no 'answer_start'");
-  refused("{\"data\"", {}, "is no whole JSON");
+  refused("{\"data\"", {}, "is not complete JSON");
   const data::Tokenizer bytes = of_kind(data::TokenizerKind::Bpe, some_text());
   std::ofstream(folder / "good.tsv") << "who\tthe sea is\tsea\n";
   CHECK_THROWS_AS(data::open_spans(folder / "good.tsv", Split::Train, bytes), ValueError);

@@ -103,7 +103,7 @@ TEST_CASE("tokenizers: WordPiece is learned, and knows every word of its text") 
   CHECK_THROWS_WITH_AS(
       Tokenizer::train(corpus, {.tokens = 100}),
       doctest::Contains(
-          "does not hold the 257 characters and special tokens of the text: allow at least 257"),
+          "has no room for the 257 characters and special tokens of the text: allow at least 257"),
       ValueError);
   CHECK(Tokenizer::train("").size() == 257);
   CHECK_THROWS_AS(Tokenizer::train("\xff"), FormatError);
@@ -153,6 +153,6 @@ TEST_CASE("tokenizers: damaged or unknown files are refused by name") {
                 R"("sep":["x",3],"cls":["y",0]}})")
             .find("puts token 3") != std::string::npos);
   CHECK(refusal("{}").find("no 'model'") != std::string::npos);
-  CHECK(refusal("[1").find("no JSON") != std::string::npos);
+  CHECK(refusal("[1").find("not a JSON object") != std::string::npos);
   CHECK_THROWS_AS(Tokenizer::open("/nowhere/tokenizer.json"), IoError);
 }

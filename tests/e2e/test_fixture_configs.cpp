@@ -161,7 +161,7 @@ TEST_CASE("configs: sizes in a name must equal the config's") {
   }
   has(refused("gpt2"), "model_type");
   io::write_file(folder / "config.json", "{");
-  has(refused("gpt2"), "no JSON object");
+  has(refused("gpt2"), "not a JSON object");
 }
 
 TEST_CASE("configs: similar unsupported networks are named, with the reason") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/io.h>
 
 #include "base/str.h"
 #include "io/text/csv.h"
@@ -68,4 +69,24 @@ TEST_CASE("CSV: numbers") {
   CHECK(io::parse_number("-0.25", v));
   for (const char* bad : {"", " ", "abc", "1x", "nan", "inf", "1e999", "0x10", "1,5", "--1"})
     CHECK_FALSE(io::parse_number(bad, v));
+}
+
+TEST_CASE("csv: a field is written so that it is read back as it was") {
+  using io::csv_field;
+  CHECK(csv_field("plain") == "plain");
+  CHECK(csv_field("") == "");
+  CHECK(csv_field("a;b") == "a;b");
+  CHECK(csv_field("a;b", ';') == "\"a;b\"");
+  CHECK(csv_field("a\tb", '\t') == "\"a\tb\"");
+  for (const std::string field :
+       {"a,b", "say \"so\"", "two\nlines", "\r", "#1", "\xef\xbb\xbf mark", "\"", "a \"b\", c"}) {
+    CAPTURE(field);
+    const std::string text = csv_field(field) + "," + csv_field("x") + "\n";
+    CHECK(text[0] == '"');
+    io::CsvReader reader(text, "t.csv");
+    std::vector<std::string_view> fields;
+    REQUIRE(reader.next(fields));
+    REQUIRE(fields.size() == 2);
+    CHECK(fields[0] == field);
+  }
 }

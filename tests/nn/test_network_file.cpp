@@ -496,7 +496,8 @@ TEST_CASE("network file: errors name line, layer and shape") {
   std::string deep = "\"relu\"";
   for (int k = 0; k < 70; ++k) deep.insert(0, "{ sequence = [ ").append(" ] }");
   says(file_of(deep), {"nested structures"});
-  says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
+  says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"),
+       {"is neither a number nor an expression"});
 }
 
 TEST_CASE("network file: a layer refuses an input of the wrong shape") {

@@ -46,6 +46,7 @@ struct Settings {
   bool convolves_channels_last = false;  // a GPU with cuDNN
   bool has_product_library = false;      // a GPU with cuBLASLt
   std::int64_t memory_limit = 0;
+  std::int64_t device_memory = 0;
   Tuning* tuning = nullptr;  // what is known of engines; null: nothing
 };
 
@@ -72,6 +73,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.disabled = settings.disabled;
   options.checks_passes = settings.checks_passes;
   options.memory_limit = settings.memory_limit;
+  options.device_memory = settings.device_memory;
   options.tuning = settings.tuning;
   return plan_program(roots, leaves, options);
 }

@@ -117,6 +117,37 @@ TEST_CASE("memory: bytes are held back only within the memory limit") {
   CHECK_THROWS_AS(planned_within(p->peak_bytes() - 1), MemoryError);
 }
 
+TEST_CASE(
+    "memory: a program that exceeds the limit or the device's memory is refused by its plan") {
+  const Tensor w = leaf({kSize, kSize});
+  const std::vector<Tensor> roots{matmul(matmul(leaf({kSize, kSize}), w), w)};
+  const auto refusal = [&](std::int64_t limit, std::int64_t device) {
+    try {
+      (void)planned(roots, {.memory_limit = limit, .device_memory = device});
+    } catch (const MemoryError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto has = [](const std::string& text, const char* words) {
+    return text.find(words) != std::string::npos;
+  };
+  const std::int64_t little = kMatrix, much = 100 * kMatrix;
+  CHECK(refusal(much, much) == "");
+  CHECK(refusal(0, 0) == "");
+  for (const std::int64_t device : {std::int64_t{0}, much}) {
+    CHECK(has(refusal(little, device), "more than the limit of"));
+    CHECK(has(refusal(little, device), "use a smaller batch or raise the limit"));
+  }
+  // A limit that the user raises does not enlarge the device.
+  for (const std::int64_t limit : {std::int64_t{0}, much}) {
+    const std::string text = refusal(limit, little);
+    CHECK(has(text, "of the device (largest: "));
+    CHECK(has(text, "use a smaller batch, a lower precision or a smaller network"));
+    CHECK(!has(text, "raise the limit"));
+  }
+}
+
 TEST_CASE("memory: small values and workspaces share no bytes") {
   const Tensor w = leaf({300, 300});
   Tensor y = leaf({300, 300});

@@ -301,6 +301,20 @@ TEST_CASE("tune: a table's text is read back unchanged") {
   CHECK(more.find("one")->engine == "other");
 }
 
+TEST_CASE("tune: an engine that earlier builds called by another name is read by its present one") {
+  TuneTable table;
+  TuneChoice old = choice("picture", "16x16", 3);
+  old.next = "picture 8x8", old.rivals = "native, picture 3, cublaslt 130002";
+  table.put("one", old);
+  const TuneTable read = TuneTable::parse(table.text());
+  REQUIRE(read.find("one") != nullptr);
+  CHECK(read.find("one")->engine == "image");
+  CHECK(read.find("one")->configuration == "16x16");
+  CHECK(read.find("one")->next == "image 8x8");
+  CHECK(read.find("one")->rivals == "native, image 3, cublaslt 130002");
+  CHECK(TuneTable::parse(read.text()) == read);
+}
+
 TEST_CASE("tune: damaged lines are skipped, unknown text is refused") {
   TuneTable table;
   table.put("one", choice("native", "a"));

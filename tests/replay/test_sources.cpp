@@ -36,8 +36,8 @@ struct Training {
   double clip_norm = 0;  // 0: gradients as they are
 };
 
-// The reference networks, fcn_r and fcn_s with of lower precision hidden layers (kernels depend on
-// the sizes' patterns alone), and a clipped step whose products are large enough for every engine
+// The reference networks, fcn_r and fcn_s with smaller hidden layers (kernels depend on the sizes'
+// patterns alone), and a clipped step whose products are large enough for every engine
 // of products.
 const Training kTrainings[] = {
     {"lenet5", "sgd", 64},
@@ -151,7 +151,8 @@ std::string printer_of(const std::string& text) {
   for (std::size_t at = text.find(include); at != std::string::npos;
        at = text.find(include, at + 1)) {
     const std::size_t from = at + include.size();
-    const std::string header = text.substr(from, text.find('.', from) - from);
+    std::string header = text.substr(from, text.find('.', from) - from);
+    header.erase(0, header.rfind('/') + 1);
     if (header.rfind("map", 0) != 0 && header != "philox") return header + prologue;
   }
   const std::size_t bounds = text.find("__launch_bounds__"), from = text.find(") ", bounds) + 2;

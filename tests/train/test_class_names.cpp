@@ -45,10 +45,11 @@ TEST_CASE("class names: another order is matched by name, also with fewer classe
 
 TEST_CASE("class names: a class that the model does not know is refused") {
   const auto scenes = data::drawn_scenes(0, 20), digits = data::drawn_digits(0, 20);
-  CHECK_THROWS_WITH_AS(train::numbered_as(scenes, {"cat", "dog"}, "scenes"),
-                       doctest::Contains("'scenes': its class 'ball' is not one of the model's "
-                                         "classes (cat, dog)"),
-                       FormatError);
+  CHECK_THROWS_WITH_AS(
+      train::numbered_as(scenes, {"cat", "dog"}, "scenes"),
+      doctest::Contains("'scenes': sample 2 (and 1 other): its class 'ball' is not "
+                        "one of the model's classes (cat, dog): correct"),
+      FormatError);
   const Names ten{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
   CHECK(train::numbered_as(digits, ten, "digits") == digits);  // without names, by number
   CHECK_THROWS_WITH_AS(train::numbered_as(digits, {"0", "1"}, "digits"),

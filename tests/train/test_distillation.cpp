@@ -81,6 +81,23 @@ TEST_CASE("teacher: a run learns from another run's scores") {
   CHECK(train::TrainedModel::open(folder / "half").evaluate().items == 50);
 }
 
+TEST_CASE("teacher: other weights than those that the run began with are refused") {
+  const TestFolder folder;
+  Settings s = digits("mlp:784-32-10");
+  train::start_run(s, folder / "teacher");
+  train::start_run(digits("mlp:784-12-10", folder / "teacher"), folder / "student");
+  const std::vector<std::pair<std::string, std::string>> longer{{"epochs", "2"}};
+  // The same weights elsewhere are the same teacher.
+  std::filesystem::rename(folder / "teacher", folder / "kept");
+  s.set("seed", "7");
+  train::start_run(s, folder / "teacher");
+  CHECK_THROWS_WITH_AS(train::resume_run(folder / "student", {}, longer),
+                       doctest::Contains("was written with another teacher"), ValueError);
+  std::filesystem::remove_all(folder / "teacher");
+  std::filesystem::rename(folder / "kept", folder / "teacher");
+  CHECK(train::resume_run(folder / "student", {}, longer).epochs.size() == 2);
+}
+
 TEST_CASE("teacher: of sequences, whose padding does not count") {
   const TestFolder folder;
   const auto run = [&](const std::string& name, const std::string& sizes,

@@ -9,8 +9,10 @@
 #include <numeric>
 #include <vector>
 
+#include <tenon/compose.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -156,6 +158,57 @@ TEST_CASE("evaluate: NaN scores are never correct") {
   CHECK(e.confusion.undecided() == 1);
   CHECK(std::isnan(e.loss));
   CHECK(e.accuracy < 1);
+}
+
+TEST_CASE("evaluate: targets that a function makes of images, some of which are broken") {
+  const TestFolder dir;
+  for (const char* kind : {"cat", "dog"}) {
+    std::filesystem::create_directories(dir / ("in/" + std::string(kind)));
+    for (int k = 0; k < 2; ++k)
+      io::save_png(dir / ("in/" + std::string(kind) + "/" + std::to_string(k) + ".png"),
+                   {4, 4, 3, std::vector<std::uint8_t>(4 * 4 * 3, std::uint8_t{9})});
+  }
+  io::write_file(dir / "in/cat/1.png", "no image");
+  data::ImageOptions how;
+  how.input = {3, 4, 4};
+  how.broken_left_out = true;
+  const auto images =
+      data::image_dataset(data::open_image_folder(dir / "in", data::Split::All), how);
+  const auto evaluate = [&](Shape target, DType dtype, const data::ConvertFunction& convert) {
+    const auto set = data::map(images,
+                               {.input_shape = target,
+                                .input_dtype = DType::Float32,
+                                .target_shape = target,
+                                .target_dtype = dtype},
+                               convert);
+    const nn::Sequential net(Given{});
+    optim::Sgd sgd(net, {.lr = 0});
+    train::Trainer trainer(net, nn::Loss([](const Tensor& scores, const Tensor& targets) {
+                                  return mse_loss(scores, cast(targets, scores.dtype()));
+                                }).for_task("regression"),
+                           sgd);
+    data::Loader loader(set, {.batch = 4, .shuffle = false});
+    return trainer.evaluate(loader);
+  };
+  const train::Evaluation quantities =
+      evaluate({1}, DType::Float32, [](const data::Sample& from, data::Sample& to) {
+        const bool absent = from.target<std::int64_t>()[0] == data::kIgnoredTarget;
+        to.input<float>()[0] = 1;
+        to.target<float>()[0] = absent ? 1 : 3;
+      });
+  CHECK(quantities.items == 4);
+  CHECK(quantities.loss == doctest::Approx(3));
+  // Whole numbers, several for each sample: absent is the sample whose targets are all ignored.
+  const train::Evaluation several =
+      evaluate({3}, DType::Int64, [](const data::Sample& from, data::Sample& to) {
+        const bool absent = from.target<std::int64_t>()[0] == data::kIgnoredTarget;
+        for (std::size_t k = 0; k < 3; ++k) {
+          to.input<float>()[k] = 0;
+          to.target<std::int64_t>()[k] = absent || k == 1 ? data::kIgnoredTarget : 0;
+        }
+      });
+  CHECK(several.items == 3);
+  CHECK(several.broken.size() == 1);
 }
 
 TEST_CASE("training: averages over counted targets; a batch without any changes nothing") {

@@ -19,6 +19,8 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
+#include "train/runs/run_folder.h"
+#include "train/runs/sample_record.h"
 #include "train/toy.h"
 
 using namespace tenon;
@@ -92,6 +94,50 @@ TEST_CASE("runs: a run that is killed many times ends with the weights of an uni
   CHECK(result.reason == train::StopReason::Finished);
   const auto expected = io::load_safetensors(folder / "whole/model.safetensors").tensors;
   CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, expected) == "");
+}
+
+TEST_CASE("runs: a run that was interrupted in its first epoch knows its classes and columns") {
+  const TestFolder folder;
+  const auto table = [&](const char* name, std::vector<const char*> colours) {
+    std::string text = "colour,size,label\n";
+    for (int k = 0; k < 60; ++k) {
+      const std::string colour = colours[static_cast<std::size_t>(k) % colours.size()];
+      text += colour + "," + std::to_string(k) + ",is " + colour + "\n";
+    }
+    io::write_file(folder / name, text);
+    return "csv:" + (folder / name);
+  };
+  const std::string dir = folder / "run", data = table("all.csv", {"red", "green", "blue"});
+  struct Counter : train::Callback {
+    std::int64_t steps = 0;
+    void on_step(const train::StepReport& report) override { steps = report.step; }
+  };
+  const auto counter = std::make_shared<Counter>();
+  train::RunOptions options;
+  options.callbacks = {counter};
+  options.stop = [counter] { return counter->steps >= 2; };
+  const train::Settings settings =
+      Settings::resolve("mlp:4-8-3", "", {{"data", data}, {"batch", "4"}, {"epochs", "2"}});
+  CHECK(train::start_run(settings, dir, options).reason == train::StopReason::Interrupted);
+  REQUIRE(!std::filesystem::exists(dir + "/best.safetensors"));
+  const train::TrainedModel model = train::TrainedModel::open(dir);
+  CHECK(model.class_names() == std::vector<std::string>{"is blue", "is green", "is red"});
+  const train::Evaluation other = model.evaluate(table("some.csv", {"red", "green"}));
+  CHECK(other.items == 60);
+}
+
+TEST_CASE("runs: a start that was killed before its settings leaves no record of its data") {
+  const TestFolder folder;
+  const std::string dir = folder / "run", record = dir + "/" + train::kSampleRecordFile;
+  train::start_run(small_run(), dir);
+  for (const char* name : {"settings.toml", "best.safetensors", "model.safetensors", "log.csv"})
+    std::filesystem::remove(dir + "/" + name);
+  std::filesystem::remove_all(dir + "/checkpoints");
+  REQUIRE(std::filesystem::exists(record));
+  { const train::RunFolder resumed(dir, true); }
+  CHECK(std::filesystem::exists(record));
+  { const train::RunFolder started(dir, false); }
+  CHECK(!std::filesystem::exists(record));
 }
 
 TEST_CASE("runs: train, evaluate, predict, verify") {
@@ -279,6 +325,26 @@ TEST_CASE("runs: damaged or lost best weights do not stop a run from finishing")
           doctest::Approx(after.test->loss).epsilon(1e-9));
     CHECK(after.test->epoch == 3);
   }
+}
+
+TEST_CASE("runs: a fold of other samples than those that the folds began with is refused") {
+  const TestFolder folder;
+  const std::string dir = folder / "folds", table = folder / "table.csv";
+  std::string rows = "a,b,label\n";
+  for (int k = 0; k < 60; ++k)
+    rows += std::to_string(k % 7) + "," + std::to_string(k % 5) + "," + (k % 2 ? "x" : "y") + "\n";
+  io::write_file(table, rows);
+  const Settings settings =
+      Settings::resolve("mlp:2-4-2", "", {{"data", "csv:" + table}, {"epochs", "1"}});
+  const auto changed = [&](int fold, const Settings&, const std::string&) {
+    if (fold == 2) io::write_file(table, rows + "1,1,x\n");
+    return train::RunOptions();
+  };
+  const auto refused = doctest::Contains(
+      "was changed since the folds began, and all folds must divide the same samples");
+  CHECK_THROWS_WITH_AS(train::start_folds(settings, 2, dir, changed), refused, ValueError);
+  io::write_file(table, rows);
+  CHECK(train::resume_folds(dir).size() == 2);
 }
 
 TEST_CASE("runs: folds exclude others from their folder until they have ended") {

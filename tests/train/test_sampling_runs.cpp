@@ -2,6 +2,7 @@
 // a stopped and resumed run ends with the same bits.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -62,6 +63,11 @@ TEST_CASE("sampling runs: balanced sampling draws classes equally often and resu
   for (const double weight : weights) total += weight;
   CHECK(total == doctest::Approx(2));
   CHECK_FALSE(session.validation->options().sampling.any());
+  // What the figures of an epoch are of is said.
+  const std::string drawn = "each epoch draws " + std::to_string(session.train->dataset().size()) +
+                            " training samples with replacement";
+  CHECK(std::any_of(session.notes.begin(), session.notes.end(),
+                    [&](const std::string& note) { return note.starts_with(drawn); }));
   train::start_run(settings, dir / "whole");
   CHECK(stopped_and_resumed(settings, dir / "stopped", 7) == weights_of(dir / "whole"));
   settings.set("sampling", "uniform");

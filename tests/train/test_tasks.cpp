@@ -6,7 +6,9 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <tenon/data.h>
@@ -57,6 +59,25 @@ class Ordinal : public train::Classification {
 
  private:
   std::string name_;
+};
+
+// Inputs of 4 MiB each with two labels, and the most that was read at once.
+class LargeLabels : public data::Dataset {
+ public:
+  LargeLabels()
+      : Dataset({.input_shape = {1 << 20},
+                 .target_shape = {2},
+                 .target_dtype = DType::Float32,
+                 .in_memory = true}) {}
+  std::int64_t size() const override { return 50; }
+  void get(std::span<const std::int64_t> indices, void* /*inputs*/, void* targets) const override {
+    most_ = std::max(most_, indices.size() << 22);
+    std::fill_n(static_cast<float*>(targets), 2 * indices.size(), 1.0f);
+  }
+  std::size_t most() const { return most_; }
+
+ private:
+  mutable std::size_t most_ = 0;
 };
 
 void register_ordinal() {
@@ -172,6 +193,32 @@ TEST_CASE("tasks: a monitored metric that is never set is refused") {
   CHECK(message.find("monitors 'silence'") != std::string::npos);
 }
 
+TEST_CASE("tasks: names of metrics that the logs cannot hold are refused") {
+  class Named : public Ordinal {
+   public:
+    explicit Named(std::vector<std::string> names) : names_(std::move(names)) {}
+    std::vector<train::MetricInfo> metrics() const override {
+      std::vector<train::MetricInfo> out = Ordinal::metrics();
+      for (const std::string& name : names_) out.push_back({.name = name});
+      return out;
+    }
+
+   private:
+    std::vector<std::string> names_;
+  };
+  const auto message = [](std::vector<std::string> names) {
+    toy::Session session(5);
+    return said([&] { session.fit({.epochs = 1, .task = std::make_shared<Named>(names)}); });
+  };
+  CHECK(message({"f1", "precision@5"}).empty());
+  CHECK(message({"loss"}).find("a metric 'loss', which the logs have already") !=
+        std::string::npos);
+  CHECK(message({"samples"}).find("which the logs have already") != std::string::npos);
+  CHECK(message({"f1", "f1"}).find("a metric 'f1' twice") != std::string::npos);
+  for (const char* name : {"", "a,b", "a\"b", "a\nb"})
+    CHECK(message({name}).find("without commas, quotes and line breaks") != std::string::npos);
+}
+
 TEST_CASE("tasks: a metric that is never a number has no best epoch") {
   class Nowhere : public train::Meter {
    public:
@@ -232,9 +279,12 @@ TEST_CASE("tasks: a registered task in a run, its logs, a resume and an evaluati
   // What was measured before is known after a resume.
   const train::TrainResult longer = train::resume_run(run, {}, {{"epochs", "8"}});
   REQUIRE(longer.epochs.size() == 8);
-  for (std::size_t k = 0; k < first.epochs.size(); ++k)
+  for (std::size_t k = 0; k < first.epochs.size(); ++k) {
     CHECK(*longer.epochs[k].validation_metrics[kDistance] ==
           *first.epochs[k].validation_metrics[kDistance]);
+    CHECK(std::distance(longer.epochs[k].validation_metrics.begin(),
+                        longer.epochs[k].validation_metrics.end()) == 1);
+  }
   CHECK(*longer.best == best_of(longer));
 
   settings.early_stopping = 1;
@@ -354,6 +404,15 @@ TEST_CASE("tasks: the metrics of several labels") {
   CHECK(shares == std::vector<float>{0.5f, 1});
 }
 
+TEST_CASE("tasks: labels of large inputs are checked a few samples at a time") {
+  const LargeLabels set;
+  const train::Settings settings;
+  const models::Info info = models::info("mlp:1048576-2");
+  train::find_task("multi_label")->check_data({settings, info, set}, data::Split::Train);
+  CHECK(set.most() > 0);
+  CHECK(set.most() <= std::size_t{32} << 20);
+}
+
 TEST_CASE("tasks: a run learns several labels from arrays, and refuses other targets") {
   const TestFolder folder;
   Generator random(3);
@@ -383,6 +442,16 @@ TEST_CASE("tasks: a run learns several labels from arrays, and refuses other tar
   model.predict(*model.test_set(settings.data), 0, 1,
                 [&](train::Prediction&& p, const Tensor&) { target = p.target; });
   CHECK(target.size() == 3);
+
+  // Other data is held to the same.
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), 2.0f}) {
+    std::vector<float> labels(240 * 3, 1);
+    labels[7] = value;
+    io::save_npy(folder / "others.npy", Tensor::from(labels, {240, 3}));
+    const std::string refused =
+        said([&] { model.evaluate("npy:" + (folder / "x.npy") + "," + (folder / "others.npy")); });
+    CHECK(refused.find("a label is 0 or 1") != std::string::npos);
+  }
 
   settings.set("data", "npy:" + (folder / "x.npy") + "," + (folder / "prices.npy"));
   const std::string numbers = said([&] { train::start_run(settings, ""); });

@@ -153,6 +153,28 @@ TEST_CASE("texts: GPT-2 trains from weights with a tokenizer, and generates with
   CHECK(text.find("the") != std::string::npos);
 }
 
+TEST_CASE("texts: a tokenizer in the folder does not belong to a run without one") {
+  const TestFolder folder;
+  const Corpus corpus(folder);
+  const std::string clean = folder / "clean", shared = folder / "shared";
+  std::filesystem::create_directory(shared);
+  io::write_file(shared + "/tokenizer.json", io::read_file(corpus.tokens));
+  const train::Settings s =
+      train::Settings::resolve(std::string("gpt2") + kSizes, "",
+                               {{"data", "text:" + corpus.text + ",by=words"}, {"max_steps", "3"}});
+  std::string texts[2];
+  for (std::string& text : texts) {
+    const std::string& run = &text == texts ? clean : shared;
+    train::start_run(s, run);
+    CHECK(train::resume_run(run, {}, {{"max_steps", "5"}}).steps == 5);
+    const train::TrainedModel model = train::TrainedModel::open(run);
+    CHECK(model.tokenizer() == nullptr);
+    text = model.generate("water is", {.tokens = 4, .temperature = 0});
+  }
+  CHECK(texts[0] == texts[1]);
+  CHECK(std::filesystem::exists(shared + "/tokenizer.json"));
+}
+
 TEST_CASE("texts: incompatible options are refused before a run is created") {
   const TestFolder folder;
   const Corpus corpus(folder);

@@ -12,6 +12,8 @@
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
@@ -354,8 +356,8 @@ TEST_CASE("trainer: an optimizer of another network is refused, one for a part i
   optim::Sgd mixed(std::vector<optim::ParameterGroup>{{both}});
   train::Trainer trainer(a.net, loss, mixed, {.epochs = 1});
   CHECK_THROWS_WITH_AS(trainer.fit(a.train),
-                       "Trainer: the optimizer's 'other' [24, 2] is none of the network's "
-                       "parameters, and the loss is not made of it, so it would not learn",
+                       "Trainer: the optimizer's 'other' [24, 2] is not a parameter of "
+                       "the network, and the loss does not depend on it, so it would not learn",
                        ValueError);
 
   // A part of the network, and a parameter of the loss.
@@ -370,6 +372,31 @@ TEST_CASE("trainer: an optimizer of another network is refused, one for a part i
   CHECK(after.at("0.weight").to_vector<float>() == before.at("0.weight").to_vector<float>());
   CHECK(after.at("3.weight").to_vector<float>() != before.at("3.weight").to_vector<float>());
   CHECK(sharpness.item() != 1);
+}
+
+TEST_CASE("trainer: a loss that depends on no parameter is refused") {
+  for (const bool detaches : {true, false}) {
+    CAPTURE(detaches);
+    toy::Session s;
+    const nn::Loss loss = [&](const Tensor& scores, const Tensor& target) {
+      if (detaches) return cross_entropy(scores.detach(), target);
+      const NoGrad constants;
+      return cross_entropy(scores, target);
+    };
+    train::Trainer trainer(s.net, loss, s.optimizer, options());
+    CHECK_THROWS_WITH_AS(trainer.fit(s.train),
+                         "Trainer: the loss depends on none of the optimizer's 4 parameters, so "
+                         "nothing would learn: the network's output or the loss may be detached, "
+                         "or built under NoGrad",
+                         ValueError);
+  }
+}
+
+TEST_CASE("trainer: a NoGrad around fit() changes nothing") {
+  toy::Session s;
+  train::Trainer trainer(s.net, nn::CrossEntropyLoss(), s.optimizer, options());
+  const NoGrad constants;
+  CHECK(trainer.fit(s.train, s.test).epochs.back().train_loss < 0.7);
 }
 
 TEST_CASE("trainer: thousands of parameters of the loss are searched at once") {

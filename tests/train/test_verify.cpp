@@ -1,8 +1,13 @@
 // verify: runs whose length changed when they were resumed.
-#include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include <tenon/error.h>
 #include <tenon/io.h>
 #include <tenon/train.h>
 
@@ -110,4 +115,23 @@ TEST_CASE("verify: a run is repeated up to a change of drop_last") {
   for (const int steps : {6, 8, 20}) check_passes(dir, steps);
   CHECK(train::verify_run(dir, 20).steps == 8);
   CHECK(train::verify_run(dir, 20).run_steps == 22);
+}
+
+TEST_CASE("verify: its temporary folder has a name of its own, and is gone afterwards") {
+  const TestFolder folder, temporary;
+  const std::string dir = folder / "run",
+                    planted = temporary / ("tenon-verify-" + std::to_string(::getpid()));
+  train::start_run(cosine_run("1"), dir);
+  std::filesystem::create_directory(planted);
+  io::write_file(planted + "/mine", "precious");
+  const char* const variable = std::getenv("TMPDIR");
+  const std::string before = variable == nullptr ? "/tmp" : variable;
+  ::setenv("TMPDIR", temporary.path().c_str(), 1);
+  check_passes(dir, 4);
+  CHECK(temporary.count() == 1);
+  CHECK(std::filesystem::exists(planted + "/mine"));
+  ::setenv("TMPDIR", (temporary / "nowhere").c_str(), 1);
+  CHECK_THROWS_WITH_AS(train::verify_run(dir, 4), doctest::Contains("set TMPDIR to a folder"),
+                       IoError);
+  ::setenv("TMPDIR", before.c_str(), 1);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -21,6 +23,7 @@
 
 #include "base/str.h"
 #include "base/system/env.h"
+#include "base/system/folder_names.h"
 #include "base/system/log.h"
 
 namespace tenon {
@@ -189,10 +192,57 @@ CacheFolder::~CacheFolder() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::string why_refused(const std::string& folder) noexcept try {
-  return CacheFolder(folder).refusal();
-} catch (const std::exception&) {
-  return "out of memory";
+bool CacheFolder::holds(const std::string& name) const noexcept {
+  struct stat info {};
+  return ::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void CacheFolder::touch(const std::string& name, std::int64_t seconds) const noexcept {
+  struct stat info {};
+  if (::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
+  // A mark in the future is from a clock that has been set back since: it says nothing.
+  const std::int64_t age = ::time(nullptr) - info.st_mtime;
+  if (age >= 0 && age < seconds) return;
+  ::utimensat(fd_, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+void CacheFolder::remove(const std::string& name) const noexcept {
+  ::unlinkat(fd_, name.c_str(), 0);
+}
+
+void CacheFolder::shrink(std::string_view ending, std::int64_t most, std::int64_t left,
+                         std::int64_t stale) const {
+  struct Entry {
+    std::string name;
+    timespec time;
+    std::int64_t bytes;
+  };
+  std::vector<Entry> entries;
+  std::int64_t total = 0;
+  std::error_code error;
+  for (std::string& name : names_in(fd_, error)) {
+    struct stat info {};
+    if (::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
+      continue;
+    if (name.ends_with(".tmp") && ::time(nullptr) - info.st_mtime > stale) remove(name);
+    if (!name.ends_with(ending)) continue;
+    total += info.st_size;
+    entries.push_back({std::move(name), info.st_mtim, info.st_size});
+  }
+  if (total <= most) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.time.tv_sec, a.time.tv_nsec) < std::pair(b.time.tv_sec, b.time.tv_nsec);
+  });
+  for (const Entry& entry : entries) {
+    if (total <= left) return;
+    if (::unlinkat(fd_, entry.name.c_str(), 0) == 0) total -= entry.bytes;
+  }
+}
+
+std::optional<std::int64_t> CacheFolder::free_bytes() const noexcept {
+  struct statvfs space {};
+  if (::fstatvfs(fd_, &space) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(space.f_bavail) * static_cast<std::int64_t>(space.f_frsize);
 }
 
 int open_cache_file(const std::string& path) noexcept try {

@@ -34,20 +34,32 @@ class CacheFolder {
 
   /// For openat() and similar calls; -1 if the folder does not exist or is refused.
   int fd() const noexcept { return fd_; }
-  /// Like why_refused().
+  /// Why nothing may be read, written, listed or removed in the folder, or "" if it may. A folder
+  /// is refused if the folder, a link to it, or the folder of all caches that contains it belongs
+  /// to another user, or if others may write into it. If others may write into a folder of this
+  /// user, that access is removed instead, unless the folder is sticky, like /tmp. Each refused
+  /// folder is logged once.
   const std::string& refusal() const noexcept { return refusal_; }
+
+  // The folder must be open. Links are never followed.
+
+  /// Whether there is an entry of this name, whatever it is.
+  bool holds(const std::string& name) const noexcept;
+  /// Marks a file as used now. Marks of the last `seconds` stay as they are.
+  void touch(const std::string& name, std::int64_t seconds = 0) const noexcept;
+  void remove(const std::string& name) const noexcept;
+  /// If files whose names end in `ending` have more than `most` bytes, removes the least recently
+  /// used ones until they have at most `left`. Also removes temporary files that are older than
+  /// `stale` seconds, which killed processes left behind. Throws std::bad_alloc.
+  void shrink(std::string_view ending, std::int64_t most, std::int64_t left,
+              std::int64_t stale) const;
+  /// Free bytes of its disk; nullopt if they are unknown.
+  std::optional<std::int64_t> free_bytes() const noexcept;
 
  private:
   int fd_ = -1;
   std::string refusal_;
 };
-
-/// Why nothing may be read, written, listed or removed in a folder, or "" if it may. A folder is
-/// refused if the folder, a link to it, or the folder of all caches that contains it belongs to
-/// another user, or if others may write into it. If others may write into a folder of this user,
-/// that access is removed instead, unless the folder is sticky, like /tmp. Each refused folder is
-/// logged once.
-std::string why_refused(const std::string& folder) noexcept;
 
 /// Opens a cache file for reading. Returns -1 if the file does not exist or cannot be trusted; the
 /// latter is logged once for each folder.

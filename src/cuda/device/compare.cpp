@@ -3,8 +3,6 @@
 #include <memory>
 #include <string>
 
-#include <tenon/error.h>
-
 #include "cuda/cuda.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/opening/driver.h"

@@ -2,23 +2,13 @@
 // Numbers have the machine's byte order, which the magic number checks.
 #include "cuda/jit/kernel_cache.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 #include "base/str.h"
 #include "base/system/cache_file.h"
-#include "base/system/folder_names.h"
 
 namespace tenon::cuda {
 namespace {
@@ -29,6 +19,7 @@ struct Header {
   std::uint64_t bytes = 0, sum = 0;
 };
 
+constexpr char kEnding[] = ".kernel";
 constexpr std::uint64_t kLargestImage = std::uint64_t{64} << 20;
 
 std::string read_image(const std::string& path, const Digest& key) {
@@ -46,17 +37,7 @@ std::string read_image(const std::string& path, const Digest& key) {
 
 constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;  // in seconds
 
-// Marks a file as used; once a day is precise enough to find old files.
-void touch(const std::string& folder, const std::string& name) {
-  const CacheFolder open(folder);
-  struct stat info {};
-  if (open.fd() < 0 || ::fstatat(open.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-      ::time(nullptr) - info.st_mtime <= kDay)
-    return;
-  ::utimensat(open.fd(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-}
-
-std::string name_of(const Digest& key) { return cat(key.hex(), ".kernel"); }
+std::string name_of(const Digest& key) { return cat(key.hex(), kEnding); }
 
 }  // namespace
 
@@ -69,7 +50,9 @@ std::string KernelCache::read(const Digest& key) const noexcept {
   try {
     const std::string path = file_of(key);
     std::string image = read_image(path, key);
-    if (!image.empty()) touch(folder_, name_of(key));
+    if (image.empty()) return image;
+    // Once a day is precise enough to find old files.
+    if (const CacheFolder folder(folder_); folder.fd() >= 0) folder.touch(name_of(key), kDay);
     return image;
   } catch (const std::exception&) {  // out of memory: as good as not there
     return {};
@@ -100,37 +83,9 @@ void KernelCache::write(const Digest& key, const std::string& image) const noexc
 }
 
 void KernelCache::shrink() const noexcept {
-  struct Entry {
-    std::string name;
-    timespec time;
-    std::int64_t bytes;
-  };
   try {
     const CacheFolder folder(folder_);
-    if (folder.fd() < 0) return;
-    std::vector<Entry> entries;
-    std::int64_t total = 0;
-    std::error_code error;
-    for (const std::string& name : names_in(folder.fd(), error)) {
-      struct stat info {};
-      if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-          !S_ISREG(info.st_mode))
-        continue;
-      // Temporary files of a killed process.
-      if (name.ends_with(".tmp") && ::time(nullptr) - info.st_mtime > kHour)
-        ::unlinkat(folder.fd(), name.c_str(), 0);
-      if (!name.ends_with(".kernel")) continue;
-      total += info.st_size;
-      entries.push_back({name, info.st_mtim, info.st_size});
-    }
-    if (total <= limit_) return;
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-      return std::pair(a.time.tv_sec, a.time.tv_nsec) < std::pair(b.time.tv_sec, b.time.tv_nsec);
-    });
-    for (const Entry& entry : entries) {
-      if (total <= limit_ / 4 * 3) return;
-      if (::unlinkat(folder.fd(), entry.name.c_str(), 0) == 0) total -= entry.bytes;
-    }
+    if (folder.fd() >= 0) folder.shrink(kEnding, limit_, limit_ / 4 * 3, kHour);
   } catch (const std::exception&) {
     return;
   }

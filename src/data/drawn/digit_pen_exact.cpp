@@ -208,7 +208,7 @@ Bounds bounds_of(const Path& path) {
   return b;
 }
 
-// Moves the segments so that the mass of their ink lies near the image's centre.
+// Moves the segments so that the mass of their ink is near the image's centre.
 void centre(Ink& ink, Draws& draws) {
   float mass = 1e-6f, mass_x = 0, mass_y = 0;
   for (int i = 0; i < ink.count; ++i) {

@@ -14,7 +14,7 @@ namespace {
 constexpr float kElastic = 0.38f;  // Spread of the sheet's displacement, pixels.
 constexpr std::uint64_t kLabelStream = 1ull << 63;
 
-// The sheet: where each pixel's centre lies after a bilinear random displacement on a 7 x 7
+// The sheet: where each pixel's centre is after a bilinear random displacement on a 7 x 7
 // lattice.
 struct Sheet {
   static constexpr int kSide = 7;
@@ -54,7 +54,7 @@ int clamp_pixel(float at) {
   return static_cast<int>(std::clamp(at, 0.0f, static_cast<float>(kDigitSide)));
 }
 
-// depth = how far inside the ink a pixel lies, negative outside; the union of all segments is the
+// depth = how far inside the ink a pixel is, negative outside; the union of all segments is the
 // maximum.
 void cover(const Ink& ink, const Sheet& sheet, float* depth) {
   constexpr float margin = 2.2f;  // Soft edge plus the sheet's largest displacement.

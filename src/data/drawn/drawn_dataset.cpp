@@ -46,7 +46,7 @@ class DrawnDataset final : public DatasetWith<GeneratedSamples> {
         std::memcpy(target + k * sizeof label, &label, sizeof label);
       }
     };
-    // A batch is one thread's work, of which a loader has several; a whole set is everyone's.
+    // One thread generates a batch, because a loader has several threads. All generate a whole set.
     constexpr std::size_t kBlock = 64, kManyBlocks = 64;
     const std::size_t blocks = (indices.size() + kBlock - 1) / kBlock;
     if (blocks < kManyBlocks || all_generated()) return fetch_range(0, indices.size());

@@ -105,7 +105,7 @@ class Texture {
   float cos_, sin_, frequency_, phase_, cells_;
 };
 
-// Where an object stands: rotated, stretched, scaled, moved.
+// The pose of an object: rotated, stretched, scaled, moved.
 struct Pose {
   float x, y, size, cos, sin, wide, high;
   Place inside(Place p) const {
@@ -129,7 +129,7 @@ Pose draw_pose(Draws& draws) {
   return pose;
 }
 
-// A piece that lies about: a bar, a chip of three corners, or a dab. Smaller than any object.
+// A piece of clutter: a bar, a chip of three corners, or a dab. Smaller than any object.
 struct Piece {
   int kind;
   Place corners[3];
@@ -171,7 +171,7 @@ struct Scene {
   Colour tint;
 
   Scene(int which, Draws& draws) : label(which), background(draws), surface(draws) {
-    // An object that can hardly be told from what is behind it gets a colour that can.
+    // An object whose colour is close to the background gets another colour.
     for (int tries = 0; tries < 8 && difference(surface.colour(), background.colour()) < 0.75f;
          ++tries)
       surface.recolour(draw_colour(draws));
@@ -196,7 +196,7 @@ struct Scene {
     tint.b = draws.uniform(0.85f, 1.1f);
   }
 
-  // The object's face, lit from one side; `within`: how much of the place lies inside its outline.
+  // The object's face, lit from one side; `within`: how much of the place is inside its outline.
   Colour surface_at(Place own, float within) const {
     const float round = shade * (own.x * light_x + own.y * light_y);
     Colour face = surface.at(own);

@@ -10,7 +10,6 @@
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
-#include "io/video/video.h"
 
 namespace tenon::data {
 namespace {
@@ -81,8 +80,8 @@ std::vector<ImageItem> classes_in(const fs::path& folder, bool videos,
   const Notes found = left_out.notes();
   notes.insert(notes.end(), found.begin(), found.end());
   if (items.empty() && !beside.empty())
-    throw make_error<FormatError>(FileName{folder.string()}, ": sub-folders are the classes, and ",
-                                  beside, " is in none: move it into one, as in ",
+    throw make_error<FormatError>(FileName{folder.string()}, ": sub-folders are the classes, but ",
+                                  beside, " is not in a sub-folder: move it into one, as in ",
                                   (folder / "cats" / beside).string());
   for (ImageItem& item : items)
     if (!group_rule.empty()) item.group = group_below(folder, item, group_rule);
@@ -100,7 +99,7 @@ bool looks_like_image(const std::string& path) {
   return kEndings.contains(ending);
 }
 
-// What lies in a folder, in the order of names; the system's own order is none.
+// The entries of a folder, sorted by name, because the system returns them in any order.
 std::vector<fs::path> folder_entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> out;
@@ -111,8 +110,12 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   return out;
 }
 
-// Parts that lie where classes are expected: within a class, or once more within a part. As images
-// of that class training and test images would be mixed.
+bool has_test_folder(const std::string& folder) {
+  return !part_folders(folder, sub_folders(io::system_path(folder))).test.empty();
+}
+
+// Refuses part folders where class folders are expected: inside a class, or inside another part. As
+// images of one class, training and test images would be mixed.
 void refuse_parts_within(const fs::path& folder, const std::string& what) {
   const std::vector<std::string> names = sub_folders(folder);
   std::string train, other;
@@ -121,14 +124,14 @@ void refuse_parts_within(const fs::path& folder, const std::string& what) {
   if (train.empty() || other.empty()) return;
   throw make_error<FormatError>(
       FileName{folder.string()}, ": ", what, ", and holds ", train, " and ", other,
-      ", which are parts by their names. Parts lie above the classes, as in ", train,
+      ", which are names of parts. Part folders contain the class folders, as in ", train,
       "/cats: move the folders, or name the one that holds the parts, "
       "folder:",
       folder.string());
 }
 
-// "train/train/cats" and "test/test/cats" come of archives that are unpacked twice. A class of such
-// a name among others is one.
+// "train/train/cats" and "test/test/cats" result from archives that contain a folder of the same
+// name. If other folders are beside it, such a folder is a class.
 void require_classes(const fs::path& folder) {
   const std::vector<std::string> names = sub_folders(folder);
   if (names.empty() || !std::all_of(names.begin(), names.end(), [](const std::string& name) {
@@ -136,8 +139,8 @@ void require_classes(const fs::path& folder) {
       }))
     return;
   throw make_error<FormatError>(FileName{folder.string()},
-                                ": its sub-folders would be the classes, and all are named "
-                                "as parts are: ",
+                                ": its sub-folders would be the classes, but all have names "
+    "of parts: ",
                                 joined_names(names), ". Move the folders of the classes into ",
                                 folder.string());
 }
@@ -147,7 +150,7 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
                                     Notes& notes) {
   const fs::path root = io::system_path(folder);
   if (!is_folder_there(root))
-    throw make_error<IoError>(FileName{folder}, ": there is no such folder");
+    throw make_error<IoError>(FileName{folder}, ": this folder does not exist: check the path");
   PartFolders parts;
   if (split.part_folders) parts = part_folders(folder, sub_folders(root));
   if (!parts.any()) {
@@ -162,7 +165,7 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
     notes.push_back({cat("sub-folders are parts: ", parts.text()), 1, folder, true});
   if (!parts.test.empty() && !split.test_path.empty())
     throw make_error<ValueError>(FileName{folder}, ": holds ", parts.test,
-                                 ", and the test part is to lie elsewhere: leave out one of them");
+                                 ", and another test part is given: leave out one of the two");
   if (!parts.beside.empty())
     notes.push_back({cat(parts.beside.size(), parts.beside.size() == 1 ? " folder" : " folders",
                          " beside ", parts.train, " left out: ", joined_names(parts.beside)),
@@ -172,7 +175,7 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
     if (name.empty()) return;
     std::vector<ImageItem> items = classes_in(root / name, videos, split.split.group, notes);
     if (items.empty())
-      throw make_error<FormatError>(FileName{(root / name).string()}, ": holds no images");
+      throw make_error<FormatError>(FileName{(root / name).string()}, ": contains no images");
     for (ImageItem& item : items) {
       item.lies_in = part;
       all.push_back(std::move(item));

@@ -29,6 +29,8 @@ bool looks_like_image(const std::string& path);
 
 /// The entries of a folder without hidden files, sorted by name. Throws IoError.
 std::vector<std::filesystem::path> folder_entries(const std::filesystem::path& folder);
+/// Whether a folder of class folders has a part folder for testing. Throws IoError, FormatError.
+bool has_test_folder(const std::string& folder);
 
 /// The images in class folders, or in part folders with class folders. Throws IoError, FormatError,
 /// ValueError.

@@ -8,14 +8,13 @@
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
 #include "data/tables/line_reader.h"
-#include "io/video/video.h"
 
 namespace tenon::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Where a list's paths and classes stand; kNone: the class is the last field.
+// The columns of a list's paths and classes; kNone: the class is the last field.
 struct ListColumns {
   std::size_t path = 0, word = kNone;
 };
@@ -33,10 +32,10 @@ ListColumns list_columns(const LineReader& lines) {
     if (out.word == kNone) out.word = 1 - out.path;
   }
   if (out.path == kNone || out.word == kNone)
-    throw make_error<FormatError>(FileName{lines.file()}, ": of its ", lines.columns(),
-                                  " columns none is called ",
+    throw make_error<FormatError>(FileName{lines.file()}, ": none of its ", lines.columns(),
+                                  " columns is named ",
                                   out.path == kNone ? "filename, path or image" : "label or class",
-                                  ": rename the header's field");
+                                  ": rename the column in the header");
   return out;
 }
 
@@ -45,14 +44,14 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
                              const ListColumns& columns) {
   if (fields.size() < 2)
     throw FormatError(cat(lines.where(), ": '", fields[0].substr(0, 60),
-                          "' has no class; as in cats/1.jpg,cat. All lines have the same sign "
-                          "between path and class (separator=CHAR says which)"));
+                          "' has no class: write the path and the class, as in cats/1.jpg,cat, "
+                          "with the same separator in all lines (separator=CHAR sets it)"));
   if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
   const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
   if (path.empty())
     throw make_error<FormatError>(FileName{lines.file()}, ", line ", LineNumber{lines.line()},
                                   ": has ", fields.size(),
-                                  " fields where a path and a class are needed");
+                                  " fields, must have a path and a class");
   return trimmed(path);
 }
 
@@ -78,8 +77,9 @@ std::vector<ImageItem> list_items(const std::string& file, bool videos, const st
     const std::string word(
         lines.label(columns.word == kNone ? fields.back() : fields[columns.word]));
     if (path.empty() || word.empty())
-      throw make_error<FormatError>(FileName{lines.file()}, ", line ", LineNumber{lines.line()},
-                                    ": the path or the class is empty");
+      throw make_error<FormatError>(
+          FileName{lines.file()}, ", line ", LineNumber{lines.line()},
+          ": the path or the class is empty: fill it in, or remove the line");
     if (!videos && io::looks_like_video(path)) {
       if (left_out.count++ == 0) left_out.first = lines.where();
       continue;

@@ -18,6 +18,7 @@
 #include "data/images/transforms.h"
 #include "data/samples/derived_dataset.h"
 #include "data/samples/image_jobs.h"
+#include "data/samples/stand_ins.h"
 #include "io/images/image.h"
 
 namespace tenon::data {
@@ -80,7 +81,7 @@ void to_planes(const Image& image, const ImageTarget& target, const std::string&
     red[i] = from[0], green[i] = from[1], blue[i] = from[2];
 }
 
-// What decoding lost, of which images: each is counted once, however often it is decoded.
+// What decoding lost, by image: an image is counted once, however often it is decoded.
 class LossLog {
  public:
   explicit LossLog(std::int64_t images) : known_(at(images)) {}
@@ -112,15 +113,17 @@ class LossLog {
 DatasetInfo info_of(const ImageFiles& images, const ImageOptions& options) {
   const Shape shape = shape_of(options);
   std::vector<std::string> names = images.class_names();
+  const std::int64_t classes = std::ssize(names);
   return {.input_shape = shape,
           .input_dtype = DType::UInt8,
-          .classes = std::ssize(names),
+          .classes = classes,
           .class_names = std::move(names),
           .views = shape.rank() == 4 ? shape[0] : 1,
           .description = images.describe()};
 }
 
-class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSamples, ImageJobs> {
+class ImageSet final
+    : public DatasetWith<Provenance, AugmentedSamples, ImageSamples, ImageJobs, StandIns> {
  public:
   ImageSet(std::shared_ptr<const ImageFiles> images, const ImageOptions& options)
       : DatasetWith(info_of(*images, options)),
@@ -164,6 +167,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
     const std::lock_guard lock(mutex_);
     return {broken_.begin(), broken_.end()};
   }
+  bool replaces_broken() const override { return !options_.broken_left_out; }
   bool for_device() const override { return options_.on_gpu; }
   bool device_decodes() const override { return options_.decode_on_gpu; }
   ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
@@ -212,6 +216,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
     offered.add<Provenance>(this);
     offered.add<ImageSamples>(this);
     offered.add<ImageJobs>(this);
+    offered.add<StandIns>(this);
     if (!augment_.empty() || !std::all_of(resize_.begin(), resize_.end(), is_fixed))
       offered.add<AugmentedSamples>(this);
   }
@@ -245,7 +250,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
         if ((losses & loss) != 0) refuse_notes({{io::loss_text(loss, 1), 1, name}});
     losses_.add(number, losses, name);
   }
-  // The number of the image that could be used: this one, or the next where one may stand in.
+  // The number of the image that could be used: this one, or the next one if it may be replaced.
   template <class Use>
   std::optional<std::int64_t> one_whole(std::int64_t index, const Use& use) const {
     for (std::int64_t tries = 0; tries == 0 || !options_.broken_left_out; ++tries) {
@@ -263,8 +268,8 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
     }
     return std::nullopt;
   }
-  // Within a catch clause: the error goes on when broken images are errors, or no other could
-  // stand in.
+  // Within a catch clause: rethrows if broken images are errors, or if no other image can replace
+  // this one.
   void note(std::int64_t number, std::int64_t tries) const {
     constexpr std::int64_t kMostInARow = 1000;
     const bool last = !options_.broken_left_out && tries + 1 >= std::min(size(), kMostInARow);
@@ -278,7 +283,7 @@ class ImageSet final : public DatasetWith<Provenance, AugmentedSamples, ImageSam
   ImageTarget target_;
   Shape shape_;
   std::vector<Transform> resize_, augment_;
-  std::optional<Transform> many_;  // behind resize_
+  std::optional<Transform> many_;  // after resize_
   mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_
@@ -289,7 +294,7 @@ class AugmentedSet final : public DerivedDataset {
  public:
   AugmentedSet(const std::shared_ptr<const Dataset>& set, const Transforms& augment,
                const std::vector<double>& mean)
-      : DerivedDataset(without_memory(set->info()), {set}),
+      : DerivedDataset(set->info(), {set}),
         target_(target_of({.input = set->input_shape(), .mean = mean})),
         steps_(augment.steps()) {
     if (set->input_dtype() != DType::UInt8)
@@ -299,10 +304,6 @@ class AugmentedSet final : public DerivedDataset {
   }
 
  private:
-  static DatasetInfo without_memory(DatasetInfo info) {
-    info.in_memory = false;  // training transforms the samples
-    return info;
-  }
   bool changes_samples() const override { return true; }
   bool augments() const override { return true; }
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,

@@ -55,6 +55,7 @@ struct ImageList {
   bool files_may_repeat = false;  // lines about one file, as crops of it, are never apart
   std::vector<std::string> class_names{};
   std::vector<std::int64_t> labels{};
+  std::shared_ptr<const Division> division{};
 };
 
 void number_classes(ImageList& list) {
@@ -80,13 +81,7 @@ void number_classes(ImageList& list) {
   }
 }
 
-std::shared_ptr<const ImageList> finished(ImageList list) {
-  if (list.items.empty()) throw make_error<FormatError>(FileName{list.what}, ": holds no images");
-  number_classes(list);
-  return std::make_shared<const ImageList>(std::move(list));
-}
-
-Chosen choose(const ImageList& list, Split part) {
+std::shared_ptr<const Division> division_of(const ImageList& list) {
   const ImageSplit& split = list.split;
   Samples samples{.name = list.what, .count = std::ssize(list.items)};
   samples.class_names = list.class_names;
@@ -98,18 +93,30 @@ Chosen choose(const ImageList& list, Split part) {
     if (!split.split.group.empty()) groups.emplace_back(item.group);
   }
   samples.marks.groups = numbers_of_words(groups);
-  if (list.files_may_repeat && groups.empty()) samples.marks.units = numbers_of_words(names);
+  if (list.files_may_repeat && groups.empty()) {
+    samples.marks.units = numbers_of_words(names);
+    // Files that do not repeat are samples.
+    if (samples.marks.units.back() + 1 == samples.count) samples.marks.units.clear();
+  }
   const SplitOptions options =
       split.test_path.empty() ? split.split : without_test(split.split, list.what);
-  return choose_samples(options, part, samples);
+  return std::make_shared<const Division>(options, std::move(samples));
 }
 
-// One part of a list of images; where their bytes lie is the subclass's.
+std::shared_ptr<const ImageList> finished(ImageList list) {
+  if (list.items.empty()) throw FormatError(cat(list.what, ": holds no images"));
+  number_classes(list);
+  list.division = division_of(list);
+  return std::make_shared<const ImageList>(std::move(list));
+}
+
+// One part of a list of images. A subclass knows where their bytes are.
 class ListedImageFiles : public ImageFiles {
  public:
   ListedImageFiles(std::shared_ptr<const ImageList> list, Split part)
       : list_(std::move(list)), part_(list_->split.whole ? Split::All : part) {
-    Chosen chosen = choose(*list_, part_);
+    const Chosen chosen = list_->division->choose(part_);
+    numbers_.reserve(chosen.samples.size());
     for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
     notes_ = list_->notes;
     notes_.insert(notes_.end(), chosen.notes.begin(), chosen.notes.end());
@@ -146,7 +153,7 @@ class ListedImageFiles : public ImageFiles {
 
 class ImagePaths final : public ListedImageFiles {
  public:
-  // Frames stand in the place of videos.
+  // Frames replace videos.
   ImagePaths(std::shared_ptr<const ImageList> list, Split part, const VideoFrames& frames)
       : ListedImageFiles(std::move(list), part) {
     expand(frames);

@@ -31,7 +31,7 @@ double number_in(const std::string& word, const std::string& spec) {
   double value = 0;
   const auto [end, error] = std::from_chars(first, last, value);
   if (error != std::errc() || end != last || !(value >= 0 && value <= 9e15))
-    throw ValueError(cat("data '", spec, "': '", word, "' is no number"));
+    throw ValueError(cat("data '", spec, "': '", word, "' is not a number"));
   return percent ? value / 100 : value;
 }
 

@@ -8,8 +8,8 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/str.h"
 #include "base/make_error.h"
-#include "scalar/image.h"
 
 namespace tenon::data {
 namespace {
@@ -77,7 +77,7 @@ ImageSize size_or_target(double side, const ImageTarget& target) {
 }
 
 // As torchvision's center_crop: half way, a half to the even side; of an image that is smaller than
-// its crop the odd black pixel comes behind it.
+// its crop the odd black pixel comes after it.
 int middle(int size, int part) {
   return size < part ? -((part - size) / 2) : static_cast<int>(std::nearbyint((size - part) / 2.0));
 }

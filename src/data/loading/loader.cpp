@@ -23,6 +23,7 @@
 #include "data/pixels/scale.h"
 #include "data/samples/image_jobs.h"
 #include "data/samples/order.h"
+#include "data/samples/sample_pieces.h"
 #include "data/samples/sampling.h"
 #include "device/backend.h"
 #include "device/buffer.h"
@@ -217,7 +218,6 @@ struct Loader::Impl {
       weighted.emplace(options.sampling, dataset->size());
       epoch_size = weighted->count();
     }
-    augmented = dataset->as<AugmentedSamples>();
     orders = new_orders();
     const std::int64_t size = epoch_size;
     usable = options.drop_last ? size / options.batch * options.batch : size;
@@ -235,9 +235,8 @@ struct Loader::Impl {
     input_numel = dataset->input_shape().numel();
     scaled = options.scale && dataset->input_dtype() == DType::UInt8;
     if (scaled) check_channels(options, dataset->input_shape());
-    stored_bytes = static_cast<std::size_t>(input_numel) * item_size(dataset->input_dtype());
-    target_bytes = static_cast<std::size_t>(dataset->target_shape().numel()) *
-                   item_size(dataset->target_dtype());
+    stored_bytes = data::input_bytes(dataset->info());
+    target_bytes = data::target_bytes(dataset->info());
     state.seed = options.seed;
   }
 
@@ -254,7 +253,7 @@ struct Loader::Impl {
 
   // Samples as the dataset stores them, with augmentation.
   void get(const Examples& examples, void* inputs, void* targets) const {
-    if (augmented == nullptr && !options.augment.any())
+    if (!dataset->is_augmented() && !options.augment.any())
       return dataset->get(examples.numbers(), inputs, targets);
     auto *input = static_cast<std::byte*>(inputs), *target = static_cast<std::byte*>(targets);
     for (std::int64_t from = 0, to = 0; from < examples.count; from = to) {
@@ -267,10 +266,7 @@ struct Loader::Impl {
 
   void get_augmented(std::span<const std::int64_t> numbers, std::uint64_t seed, std::int64_t epoch,
                      std::byte* inputs, std::byte* targets) const {
-    if (augmented != nullptr)
-      augmented->get_augmented(numbers, seed, epoch, inputs, targets);
-    else
-      dataset->get(numbers, inputs, targets);
+    dataset->get_augmented(numbers, seed, epoch, inputs, targets);
     if (!options.augment.any()) return;
     const double mean = std::clamp(options.mean, 0.0, 1.0);
     augment(options.augment, seed, epoch, numbers, dataset->input_shape(),
@@ -511,7 +507,6 @@ struct Loader::Impl {
   std::shared_ptr<const Dataset> dataset;
   LoaderOptions options;
   LoaderState state;
-  const AugmentedSamples* augmented = nullptr;  // of the dataset
   std::optional<WeightedDraws> weighted;
   std::int64_t epoch_size = 0, usable = 0, input_numel = 0;
   std::size_t stored_bytes = 0, target_bytes = 0;
@@ -523,7 +518,7 @@ struct Loader::Impl {
   std::optional<BatchSlots> slots;
   int depth = 0;  // slots
   int lent = -1;  // the slot that the caller reads; -1: none
-  std::unique_ptr<Prefetcher, EndPrefetcher> prefetcher;  // last: its threads use what stands above
+  std::unique_ptr<Prefetcher, EndPrefetcher> prefetcher;  // last: its threads use the members above
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

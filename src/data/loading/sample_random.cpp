@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstddef>
 
-#include <tenon/dtype.h>
 #include <tenon/error.h>
 
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 // Apart from the orders of epochs and the augmentation in memory, which the same seed draws too.
 constexpr std::uint64_t kOwnStream = 0x53616D706C65;
 
-// One number for (epoch, sample) under the seed, of which 2^64 counters are then free.
+// One number for (epoch, sample) under the seed. Each has 2^64 counters.
 std::uint64_t key_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
                      std::uint64_t stream) {
   const Philox4 mixed = philox(seed ^ kOwnStream ^ stream << 48, static_cast<std::uint64_t>(epoch),
@@ -47,7 +47,7 @@ double SampleRandom::uniform() {
 
 double SampleRandom::uniform(double low, double high) { return low + (high - low) * uniform(); }
 
-// Box and Muller's, of which one of two is taken: no state but the counter.
+// Box and Muller's method. Only one of its two numbers is used, so the counter is the only state.
 double SampleRandom::normal() {
   constexpr double kTurn = 6.283185307179586;
   const double length = std::sqrt(-2 * std::log(1 - uniform()));
@@ -75,10 +75,7 @@ void RandomDataset::get(std::span<const std::int64_t> indices, void* inputs, voi
 
 void RandomDataset::get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed,
                                   std::int64_t epoch, void* inputs, void* targets) const {
-  const std::size_t of_input =
-                        static_cast<std::size_t>(input_shape().numel()) * item_size(input_dtype()),
-                    of_target = static_cast<std::size_t>(target_shape().numel()) *
-                                item_size(target_dtype());
+  const std::size_t of_input = input_bytes(info()), of_target = target_bytes(info());
   auto *input = static_cast<std::byte*>(inputs), *target = static_cast<std::byte*>(targets);
   for (const std::int64_t index : indices) {
     SampleRandom random(seed, epoch, index);

@@ -45,7 +45,7 @@ void shift(Plane size, std::int64_t dy, std::int64_t dx, bool mirrored,
   }
 }
 
-// A square around (y, x), as far as it lies on the image.
+// A square around (y, x), clipped at the edges of the image.
 void cut_out(Plane size, std::int64_t side, std::int64_t y, std::int64_t x, std::uint8_t blank,
              std::uint8_t* plane) {
   const std::int64_t top = std::max<std::int64_t>(0, y - side / 2),

@@ -4,11 +4,14 @@
 #include "base/index.h"
 
 namespace tenon::data {
+namespace {
 
 void scale_bytes(const std::uint8_t* __restrict in, std::int64_t count, float factor, float offset,
                  float* __restrict out) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]) * factor + offset;
 }
+
+}  // namespace
 
 void scale_samples(const std::uint8_t* in, std::int64_t count, const Shape& sample,
                    std::span<const double> mean, std::span<const double> deviation, float* out) {

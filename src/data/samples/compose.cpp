@@ -1,6 +1,7 @@
 // Datasets of functions, and the public compositions.
 #include <tenon/compose.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,18 +12,12 @@
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
 #include "data/samples/joined_dataset.h"
+#include "data/samples/sample_pieces.h"
 #include "data/samples/sampling.h"
 #include "data/samples/split.h"
 
 namespace tenon::data {
 namespace {
-
-std::size_t input_bytes(const DatasetInfo& info) {
-  return at(info.input_shape.numel()) * item_size(info.input_dtype);
-}
-std::size_t target_bytes(const DatasetInfo& info) {
-  return at(info.target_shape.numel()) * item_size(info.target_dtype);
-}
 
 class FunctionDataset final : public Dataset {
  public:
@@ -152,7 +147,7 @@ void require_same_classes(const std::vector<std::shared_ptr<const Dataset>>& set
   const std::vector<std::string> names = most->class_names();
   for (const auto& set : sets) {
     const std::vector<std::string> own = set->class_names();
-    for (std::size_t k = 0; k < own.size(); ++k)
+    for (std::size_t k = 0; k < std::min(own.size(), names.size()); ++k)
       if (own[k] != names[k])
         throw ValueError(cat("concat: class ", k, " is '", own[k], "' in ", set->describe(),
                              " and '", names[k], "' in ", most->describe(),

@@ -39,7 +39,7 @@ std::string Dataset::describe() const {
   return cat(samples, samples == 1 ? " sample" : " samples");
 }
 
-// What is augmented has to be asked for in each epoch, wherever it lies.
+// Augmented samples are asked for in each epoch, also if the dataset is in memory.
 bool Dataset::in_memory() const {
   if (is_augmented()) return false;
   if (info_.in_memory) return true;

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <tenon/error.h>
 #include <tenon/images.h>
 
 #include "base/index.h"
-#include "base/str.h"
+#include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -99,6 +100,7 @@ DerivedDataset::DerivedDataset(DatasetInfo info,
   std::vector<std::shared_ptr<const ImageFiles>> files;
   for (const auto& set : sources_)
     if (auto images = set->images()) files.push_back(std::move(images));
+  picks_images_ = map_->chooses() && may_have_broken();
   if (files.size() == sources_.size())
     images_ = std::make_shared<DerivedImageFiles>(std::move(files), map_, *this);
 }
@@ -113,6 +115,39 @@ std::vector<const T*> DerivedDataset::of_sources() const {
   return out;
 }
 
+bool DerivedDataset::may_have_broken() const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const auto& set) { return set->template as<StandIns>() != nullptr; });
+}
+
+bool DerivedDataset::replaces_broken() const {
+  return std::any_of(sources_.begin(), sources_.end(), [](const auto& set) {
+    const auto* stand_ins = set->template as<StandIns>();
+    return stand_ins != nullptr && stand_ins->replaces_broken();
+  });
+}
+
+bool DerivedDataset::note_if_broken(std::int64_t index) const {
+  std::string name = sample_name(index);
+  const std::vector<std::string> broken = source().broken();
+  if (!std::binary_search(broken.begin(), broken.end(), name)) return false;
+  const std::lock_guard lock(mutex_);
+  broken_.insert(std::move(name));
+  return true;
+}
+
+template <class Read>
+void DerivedDataset::replace_if_broken(std::int64_t index, const Read& read) const {
+  constexpr std::int64_t kMostInARow = 1000;
+  for (std::int64_t tries = 1; note_if_broken((index + tries - 1) % size()); ++tries) {
+    if (!replaces_broken()) return;
+    if (tries >= std::min(size(), kMostInARow))
+      throw FormatError(cat(describe(), ": ", tries, tries == 1 ? " image" : " images",
+                            " in a row cannot be decoded, the first is ", sample_name(index)));
+    read((index + tries) % size());
+  }
+}
+
 bool DerivedDataset::augments() const {
   return std::any_of(sources_.begin(), sources_.end(),
                      [](const auto& set) { return set->is_augmented(); });
@@ -120,11 +155,13 @@ bool DerivedDataset::augments() const {
 
 void DerivedDataset::capabilities(Capabilities& offered) const {
   offered.add<Provenance>(this);
-  if (augments()) offered.add<AugmentedSamples>(this);
+  if (offered.wants<AugmentedSamples>() && augments()) offered.add<AugmentedSamples>(this);
+  if (offered.wants<StandIns>() && may_have_broken()) offered.add<StandIns>(this);
   if (changes_samples()) return;
   if (images_) offered.add<ImageSamples>(this);
-  if (!of_sources<GeneratedSamples>().empty()) offered.add<GeneratedSamples>(this);
-  if (!of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
+  if (offered.wants<GeneratedSamples>() && !of_sources<GeneratedSamples>().empty())
+    offered.add<GeneratedSamples>(this);
+  if (offered.wants<ImageJobs>() && !of_sources<ImageJobs>().empty()) offered.add<ImageJobs>(this);
 }
 
 void DerivedDataset::get(std::span<const std::int64_t> indices, void* inputs, void* targets) const {
@@ -136,8 +173,28 @@ void DerivedDataset::get_augmented(std::span<const std::int64_t> indices, std::u
   write(indices, {true, seed, epoch}, inputs, targets);
 }
 
+// What a source puts in the place of a broken image may belong to another part.
 void DerivedDataset::read(std::span<const std::int64_t> indices, const Version& version,
                           void* inputs, void* targets) const {
+  read_sources(indices, version, inputs, targets);
+  if (!picks_images_) return;
+  const std::vector<std::string> broken = source().broken();
+  if (broken.empty()) return;
+  const DatasetInfo& info = source().info();
+  const std::size_t of_input = at(info.input_shape.numel()) * item_size(info.input_dtype),
+                    of_target = at(info.target_shape.numel()) * item_size(info.target_dtype);
+  auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
+  for (const std::int64_t index : indices) {
+    if (std::binary_search(broken.begin(), broken.end(), sample_name(index)))
+      replace_if_broken(index, [&](std::int64_t other) {
+        read_sources(std::span(&other, 1), version, input, target);
+      });
+    input += of_input, target += of_target;
+  }
+}
+
+void DerivedDataset::read_sources(std::span<const std::int64_t> indices, const Version& version,
+                                  void* inputs, void* targets) const {
   const auto from_source = [&](std::size_t set, std::span<const std::int64_t> own, char* input,
                                char* target) {
     if (version.augmented)
@@ -147,9 +204,8 @@ void DerivedDataset::read(std::span<const std::int64_t> indices, const Version& 
   };
   auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
   if (!map_) return from_source(0, indices, input, target);
-  const DatasetInfo& info = source().info();
-  const std::size_t of_input = at(info.input_shape.numel()) * item_size(info.input_dtype),
-                    of_target = at(info.target_shape.numel()) * item_size(info.target_dtype);
+  const std::size_t of_input = input_bytes(source().info()),
+                    of_target = target_bytes(source().info());
   std::vector<std::int64_t> own;
   own.reserve(indices.size());
   for (std::size_t from = 0; from < indices.size(); from += own.size()) {
@@ -181,6 +237,10 @@ Notes DerivedDataset::notes() const {
 }
 
 std::vector<std::string> DerivedDataset::broken() const {
+  if (picks_images_) {
+    const std::lock_guard lock(mutex_);
+    return {broken_.begin(), broken_.end()};
+  }
   std::vector<std::string> all;
   for (const auto& set : sources_) {
     const std::vector<std::string> broken = set->broken();
@@ -210,8 +270,14 @@ bool DerivedDataset::device_decodes() const {
 
 ImageJob DerivedDataset::job(std::int64_t index, std::uint64_t seed, std::int64_t epoch,
                              bool decoded, std::int64_t& label) const {
-  const auto [set, own] = place(index);
-  return sources_[set]->as<ImageJobs>()->job(own, seed_of(seed, set), epoch, decoded, label);
+  ImageJob out;
+  const auto read = [&](std::int64_t of) {
+    const auto [set, own] = place(of);
+    out = sources_[set]->as<ImageJobs>()->job(own, seed_of(seed, set), epoch, decoded, label);
+  };
+  read(index);
+  if (picks_images_) replace_if_broken(index, read);
+  return out;
 }
 
 }  // namespace tenon::data

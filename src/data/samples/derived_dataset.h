@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include <tenon/data.h>
 
 #include "data/samples/image_jobs.h"
+#include "data/samples/stand_ins.h"
 
 namespace tenon::data {
 
@@ -30,6 +33,8 @@ class SampleMap {
   /// These samples of one source.
   static std::shared_ptr<const SampleMap> of_indices(std::vector<std::int64_t> indices);
   std::int64_t size() const { return begins_.back(); }
+  /// Whether these are some samples of one source.
+  bool chooses() const { return !indices_.empty(); }
   Place operator()(std::int64_t index) const;
 
  private:
@@ -42,7 +47,8 @@ class DerivedDataset : public Dataset,
                        public AugmentedSamples,
                        public ImageSamples,
                        public GeneratedSamples,
-                       public ImageJobs {
+                       public ImageJobs,
+                       public StandIns {
  public:
   /// At least one source, none null. Without a map, sample k is sample k of the first source.
   DerivedDataset(DatasetInfo info, std::vector<std::shared_ptr<const Dataset>> sources,
@@ -62,6 +68,7 @@ class DerivedDataset : public Dataset,
   bool device_decodes() const final;
   ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
                std::int64_t& label) const final;
+  bool replaces_broken() const final;
 
  protected:
   /// Which samples to write: as get() gives them, or augmented for an epoch of training.
@@ -82,7 +89,8 @@ class DerivedDataset : public Dataset,
   /// Whether samples are augmented. Default: if those of a source are.
   virtual bool augments() const;
 
-  /// Writes the samples as the sources have them.
+  /// Writes the samples as the sources have them. Of a subset, broken images are replaced by others
+  /// of the subset.
   void read(std::span<const std::int64_t> indices, const Version& version, void* inputs,
             void* targets) const;
   const Dataset& source() const { return *sources_.front(); }
@@ -94,10 +102,21 @@ class DerivedDataset : public Dataset,
   /// The capability of all sources; none if a source lacks it.
   template <class T>
   std::vector<const T*> of_sources() const;
+  void read_sources(std::span<const std::int64_t> indices, const Version& version, void* inputs,
+                    void* targets) const;
+  bool may_have_broken() const;
+  bool note_if_broken(std::int64_t index) const;
+  /// Notes a broken sample of a subset, and calls read(index) for others of the subset until one
+  /// can be decoded.
+  template <class Read>
+  void replace_if_broken(std::int64_t index, const Read& read) const;
 
   std::vector<std::shared_ptr<const Dataset>> sources_;
   std::shared_ptr<const SampleMap> map_;
   std::shared_ptr<const ImageFiles> images_;
+  bool picks_images_ = false;  // some samples of a source that may have broken ones
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> broken_;  // of those samples, guarded by mutex_
 };
 
 }  // namespace tenon::data

@@ -12,7 +12,7 @@ namespace tenon::data {
 /// samples differ.
 std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<const Dataset>> sets);
 
-/// All samples of a source whose parts are separate datasets, of which null ones are skipped.
+/// All samples of a source whose parts are separate datasets; null ones are skipped.
 /// Throws ValueError if no dataset is left, else as joined_dataset().
 std::shared_ptr<Dataset> joined_parts(std::vector<std::shared_ptr<Dataset>> sets);
 

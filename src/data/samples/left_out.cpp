@@ -38,8 +38,8 @@ Notes LeftOut::notes() const {
        "folders are nested too deeply below their classes and were left out"},
       {beside_classes, "image is in no class folder and was left out",
        "images are in no class folder and were left out"},
-      {several_images, "key has several images, of which the first was taken",
-       "keys have several images, of which the first was taken"},
+      {several_images, "key has several images; the first one was taken",
+       "keys have several images; the first one of each was taken"},
       {no_image, "key has no image and was left out", "keys have no images and were left out"},
       {no_files, "member of the archive is neither file nor folder and was left out",
        "members of the archive are neither files nor folders and were left out"}};

@@ -10,12 +10,12 @@
 
 namespace tenon::data {
 
-/// The part that a folder's name stands for, in any case: train or training; val, valid, validation
-/// or dev; test or testing. Beside these may stand numbers, single letters and words that say what
-/// any part holds: train_images, TestSet, val2017, images_train. trainval is training.
+/// The part that a folder's name means, in any case: train or training; val, valid, validation
+/// or dev; test or testing. The name may also have numbers, single letters and words for the
+/// content of any part: train_images, TestSet, val2017, images_train. trainval is training.
 std::optional<Split> part_named(const std::string& folder_name);
 
-/// Sub-folders that are parts; "" where there is none.
+/// Sub-folders that are parts; "" if there is none.
 struct PartFolders {
   std::string train, validation, test;
   std::vector<std::string> beside;  ///< sub-folders that are none
@@ -31,11 +31,11 @@ struct PartFolders {
 PartFolders part_folders(const std::string& folder, const std::vector<std::string>& sub_folders);
 
 /// "patient3" of "photos/patient3_017.jpg": a file's name up to its last '_', '-', ' ' or '.'
-/// before the ending; the whole name where there is none.
+/// before the ending; the whole name if there is none.
 std::string name_prefix(const std::string& path);
 
-/// The group of a file by a rule: "prefix", or "folder", the one in which it lies; a file in none
-/// is a group of its own.
+/// The group of a file by a rule: "prefix", or "folder", the folder of the file; a file in no
+/// folder is a group of its own.
 std::string group_by_rule(const std::string& path, const std::string& folder,
                           const std::string& rule);
 /// Throws ValueError, beginning with `what`, for a rule that is neither, "" apart.

@@ -1,13 +1,14 @@
 // Weighted sampling with integer arithmetic only, so results are equal on all machines.
 //
 // With replacement a draw is a binary search in the sums of the weights. Without replacement the
-// weights lie in a Fenwick tree, from which a drawn sample's weight is taken. Both cost log(size) a
-// draw.
+// weights are in a Fenwick tree, and a drawn sample's weight is subtracted from it. Both cost
+// log(size) a draw.
 #include "data/samples/sampling.h"
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <cstring>
+#include <string_view>
 
 #include <tenon/error.h>
 #include <tenon/images.h>
@@ -15,6 +16,7 @@
 #include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -141,16 +143,9 @@ std::vector<std::int64_t> labels_of(const Dataset& dataset, const char* who) {
     for (std::size_t k = 0; k < labels.size(); ++k)
       labels[k] = images->label(static_cast<std::int64_t>(k));
   } else {
-    constexpr std::size_t kAtOnce = 1024;
-    std::vector<std::byte> inputs(kAtOnce * at(info.input_shape.numel()) *
-                                  item_size(info.input_dtype));
-    std::vector<std::int64_t> numbers;
-    for (std::size_t first = 0; first < labels.size(); first += kAtOnce) {
-      numbers.clear();
-      for (std::size_t k = first; k < std::min(first + kAtOnce, labels.size()); ++k)
-        numbers.push_back(static_cast<std::int64_t>(k));
-      dataset.get(numbers, inputs.data(), labels.data() + first);
-    }
+    for_each_piece(dataset, [&](std::string_view, std::string_view targets, const auto& numbers) {
+      std::memcpy(&labels[at(numbers.front())], targets.data(), targets.size());
+    });
   }
   for (std::size_t k = 0; k < labels.size(); ++k)
     if (labels[k] != kIgnoredTarget && (labels[k] < 0 || labels[k] >= info.classes))

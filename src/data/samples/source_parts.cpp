@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "io/file.h"
-#include "io/text/csv.h"
+#include "io/text/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -54,9 +54,8 @@ std::size_t path_in_part(const std::string& kind, const std::string& part, std::
 void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
                  const std::string& options) {
   if (parts[which].empty())
-    throw ValueError(
-        cat("data '", spec, "': there is a comma with nothing behind it; it may have ", options));
-  std::string message = cat("data '", spec, "': '", parts[which], "' is none of ", options);
+    throw ValueError(cat("data '", spec, "': nothing follows a comma; possible are ", options));
+  std::string message = cat("data '", spec, "': '", parts[which], "' is not one of ", options);
   // It may be the rest of a name.
   const bool is_next = which == 1 || parts[which - 1].starts_with("test=");
   if (is_next && parts[which].find('=') == std::string::npos) {
@@ -72,7 +71,7 @@ std::int64_t spec_number(const std::string& text, const std::string& spec) {
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < 0)
-    throw ValueError(cat("data '", spec, "': '", text, "' is no whole number"));
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a whole number"));
   return value;
 }
 
@@ -80,7 +79,7 @@ double spec_share(const std::string& text, const std::string& spec) {
   const bool percent = text.ends_with('%');
   double value = 0;
   if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
-    throw ValueError(cat("data '", spec, "': '", text, "' is no share, as 0.2 is"));
+    throw ValueError(cat("data '", spec, "': '", text, "' is not a share, such as 0.2"));
   return percent ? value / 100 : value;
 }
 

@@ -7,7 +7,9 @@
 #include "data/samples/split.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -26,7 +28,7 @@ namespace {
 using Indices = std::vector<std::int64_t>;
 
 constexpr double kUsualShare = 0.1;  // where none is set
-constexpr std::int64_t kFewest = 3;  // samples or groups of which some are for validation
+constexpr std::int64_t kFewest = 3;  // fewer samples or groups have no validation part
 
 double test_share(const SplitOptions& o) { return o.test.value_or(kUsualShare); }
 double validation_share(const SplitOptions& o) { return o.validation.value_or(kUsualShare); }
@@ -211,6 +213,29 @@ Parts divide_in_time(const SplitOptions& o, std::int64_t samples, const std::str
   return out;
 }
 
+// Stable. Class numbers are usually few, so they are counted: a comparison sort of three million
+// samples takes a second.
+void sort_by_class(Indices& list, const Indices& classes) {
+  if (list.empty()) return;
+  const auto ends = std::minmax_element(classes.begin(), classes.end());
+  const std::int64_t least = *ends.first;
+  const std::uint64_t range =
+      static_cast<std::uint64_t>(*ends.second) - static_cast<std::uint64_t>(least);
+  if (range >= list.size() + 1024) {
+    std::stable_sort(list.begin(), list.end(), [&](std::int64_t a, std::int64_t b) {
+      return classes[at(a)] < classes[at(b)];
+    });
+    return;
+  }
+  const auto slot = [&](std::int64_t i) { return at(classes[at(i)] - least); };
+  std::vector<std::size_t> begins(range + 2);
+  for (const std::int64_t i : list) ++begins[slot(i) + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  Indices sorted(list.size());
+  for (const std::int64_t i : list) sorted[begins[slot(i)]++] = i;
+  list = std::move(sorted);
+}
+
 Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks,
                       const std::string& name) {
   if (o.folds != 0)
@@ -220,10 +245,7 @@ Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleM
   const bool stratify = o.stratify.value_or(!marks.classes.empty());
   const Indices* classes = stratify ? &marks.classes : nullptr;
   Indices list = epoch_order(o.seed, 0, samples);
-  if (stratify)
-    std::stable_sort(list.begin(), list.end(), [&](std::int64_t a, std::int64_t b) {
-      return marks.classes[at(a)] < marks.classes[at(b)];
-    });
+  if (stratify) sort_by_class(list, marks.classes);
   Parts out(at(samples), Split::Train);
   if (o.folds != 0) {
     for (std::size_t k = 0; k < list.size(); ++k)
@@ -287,7 +309,7 @@ bool any_lies_in(const Samples& samples, Split part) {
   return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
 }
 
-// "'cat', 'dog'", and an ellipsis behind ten.
+// "'cat', 'dog'", and an ellipsis after ten.
 std::string quoted_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 10;
   std::string out;
@@ -445,37 +467,54 @@ SplitOptions without_test(const SplitOptions& options, const std::string& name) 
   return out;
 }
 
-Chosen choose_samples(const SplitOptions& options, Split part, const Samples& samples) {
+Division::Division(const SplitOptions& options, Samples samples)
+    : samples_(std::move(samples)), options_(adapted(options)) {
+  for (std::int64_t i = 0; i < samples_.count; ++i)
+    if (samples_.lies_in.empty() || !samples_.lies_in[at(i)]) divided_.push_back(i);
+  marks_ = marks_of(samples_.marks, divided_);
+}
+
+SplitOptions Division::adapted(const SplitOptions& options) const {
   SplitOptions how =
-      any_lies_in(samples, Split::Test) ? without_test(options, samples.name) : options;
-  if (any_lies_in(samples, Split::Validation)) {
-    if (options.validation.value_or(0) > 0)
-      throw ValueError(
-          cat(samples.name, ": the validation part has files of its own: leave out its share"));
-    how.validation = 0;
-  }
-  Indices divided;
-  for (std::int64_t i = 0; i < samples.count; ++i)
-    if (samples.lies_in.empty() || !samples.lies_in[at(i)]) divided.push_back(i);
+      any_lies_in(samples_, Split::Test) ? without_test(options, samples_.name) : options;
+  if (!any_lies_in(samples_, Split::Validation)) return how;
+  if (options.validation.value_or(0) > 0)
+    throw ValueError(
+        cat(samples_.name, ": the validation part has files of its own: leave out its share"));
+  how.validation = 0;
+  return how;
+}
+
+const Parts& Division::parts_of_divided() const {
+  const std::lock_guard lock(mutex_);
+  if (!parts_) parts_ = divide(options_, std::ssize(divided_), marks_, samples_.name);
+  return *parts_;
+}
+
+Chosen Division::choose(Split part) const {
   Chosen out;
-  out.parts = samples.lies_in.empty() ? Parts(at(samples.count)) : samples.lies_in;
+  out.parts = samples_.lies_in.empty() ? Parts(at(samples_.count)) : samples_.lies_in;
   // Whoever asks for all samples may have too few of them for parts.
-  const SampleMarks marks = marks_of(samples.marks, divided);
-  const std::int64_t needed = how.folds == 0 ? 2 : how.folds + (how.chronological ? 1 : 0);
-  const bool too_few = part == Split::All && things_to_divide(how, divided, marks) < needed;
-  if (too_few) checked_shares(how, samples.name);
-  const Parts parts = too_few ? Parts(divided.size(), Split::Train)
-                              : divide(how, std::ssize(divided), marks, samples.name);
-  for (std::size_t k = 0; k < divided.size(); ++k) out.parts[at(divided[k])] = parts[k];
+  const std::int64_t needed =
+      options_.folds == 0 ? 2 : options_.folds + (options_.chronological ? 1 : 0);
+  const bool too_few = part == Split::All && things_to_divide(options_, divided_, marks_) < needed;
+  if (too_few) checked_shares(options_, samples_.name);
+  const Parts all_train(too_few ? divided_.size() : 0, Split::Train);
+  const Parts& parts = too_few ? all_train : parts_of_divided();
+  for (std::size_t k = 0; k < divided_.size(); ++k) out.parts[at(divided_[k])] = parts[k];
   out.samples = samples_of(out.parts, part);
   if (!too_few && part != Split::All) {
-    note_wholes(how, parts, marks, samples.name, out.notes);
-    note_rare_classes(how, marks, samples, out.notes);
+    note_wholes(options_, parts, marks_, samples_.name, out.notes);
+    note_rare_classes(options_, marks_, samples_, out.notes);
   }
-  const Notes of_classes =
-      notes_of_classes(samples.name, part, samples.marks.classes, out.samples, samples.class_names);
+  const Notes of_classes = notes_of_classes(samples_.name, part, samples_.marks.classes,
+                                            out.samples, samples_.class_names);
   out.notes.insert(out.notes.end(), of_classes.begin(), of_classes.end());
   return out;
+}
+
+Chosen choose_samples(const SplitOptions& options, Split part, const Samples& samples) {
+  return Division(options, samples).choose(part);
 }
 
 Notes notes_of_classes(const std::string& source, Split part, const Indices& classes,
@@ -518,12 +557,23 @@ std::string of_files(const std::string& file, const std::string& test_file, Spli
 }
 
 Indices numbers_of_words(const std::vector<std::string_view>& words) {
-  std::unordered_map<std::string_view, std::int64_t> numbers;
-  numbers.reserve(words.size());
-  Indices out;
+  // Each slot holds the index of a word's first occurrence; a node for each word would take twice
+  // the time and memory.
+  constexpr std::int64_t kFree = -1;
+  const std::size_t mask = std::bit_ceil(2 * words.size() + 1) - 1;
+  Indices slots(mask + 1, kFree), out;
   out.reserve(words.size());
-  for (const std::string_view word : words)
-    out.push_back(numbers.emplace(word, std::ssize(numbers)).first->second);
+  std::int64_t distinct = 0;
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    std::size_t slot = std::hash<std::string_view>()(words[k]) & mask;
+    while (slots[slot] != kFree && words[at(slots[slot])] != words[k]) slot = (slot + 1) & mask;
+    if (slots[slot] != kFree) {
+      out.push_back(out[at(slots[slot])]);
+      continue;
+    }
+    slots[slot] = static_cast<std::int64_t>(k);
+    out.push_back(distinct++);
+  }
   return out;
 }
 

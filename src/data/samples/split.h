@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,9 +53,26 @@ struct Chosen {
   std::vector<std::int64_t> samples{};  ///< samples of the requested part
   Notes notes{};  ///< assignment of groups to parts, and classes that this part lacks
 };
-/// Splits the samples without files of their own and selects those of `part`. Samples whose part is
-/// stored elsewhere are not split, and `options.test` and folds (`options.validation`) are refused.
-/// Throws like divide().
+/// The division of a source's samples, for all parts that are opened: it is made once. Samples with
+/// files of their own are not divided; if there are some for testing (validation), `options.test`
+/// and folds (`options.validation`) are refused. Thread-safe.
+class Division {
+ public:
+  Division(const SplitOptions& options, Samples samples);
+  /// Selects the samples of a part. Throws like divide().
+  Chosen choose(Split part) const;
+
+ private:
+  SplitOptions adapted(const SplitOptions& options) const;
+  const Parts& parts_of_divided() const;
+  Samples samples_;
+  SplitOptions options_;
+  std::vector<std::int64_t> divided_;  // samples without files of their own
+  SampleMarks marks_;                  // of those
+  mutable std::mutex mutex_;
+  mutable std::optional<Parts> parts_;  // of those; guarded by mutex_
+};
+/// The same for a single part.
 Chosen choose_samples(const SplitOptions& options, Split part, const Samples& samples);
 
 /// The shares of the test and validation part. Throws ValueError if out of range.

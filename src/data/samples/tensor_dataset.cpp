@@ -112,6 +112,11 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
   if (labels) {
     parts.target = class_targets(target, classes, "from_tensors");
     parts.classes = classes;
+  } else if (classes > 0) {
+    throw ValueError(cat("from_tensors: 'classes' is ", classes, ", but targets ", target.shape(),
+                         " of type ", target.dtype(),
+                         " are not class indices: give integers of shape [N], or leave 'classes' "
+                         "at 0"));
   }
   return parts;
 }
@@ -125,7 +130,8 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
     if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
       throw ValueError(cat(what, ": label ", values[i], " of sample ", i, " is negative; ",
-                           kIgnoredTarget, " alone stands for a sample that counts for nothing"));
+                           kIgnoredTarget,
+                           " is the only negative label, of samples that do not count"));
     if (classes > 0 && values[i] >= classes)
       throw ValueError(cat(what, ": label ", values[i], " of sample ", i,
                            " is not below the number of classes, ", classes));
@@ -140,7 +146,6 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
 
 Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
                       const std::string& what) {
-  constexpr std::size_t kMostLabels = 1'000'000;
   std::vector<std::int64_t> found = to_int64(labels, what, "class labels");
   const bool known = !values.empty();
   if (!known) {
@@ -148,15 +153,15 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     std::erase(values, kIgnoredTarget);
-    if (values.size() > kMostLabels)
+    if (std::ssize(values) > kMostLabels)
       throw ValueError(cat(what, ": has ", values.size(), " different labels: are these classes?"));
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] == kIgnoredTarget) continue;
     const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
     if (at == values.end() || *at != found[i])
-      throw ValueError(
-          cat(what, ": label ", found[i], " of sample ", i, " is none that the training part has"));
+      throw ValueError(cat(what, ": label ", found[i], " of sample ", i,
+                           " does not occur in the training part"));
     found[i] = at - values.begin();
   }
   return Tensor::from(found, labels.shape());

@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 
-#include <tenon/error.h>
 #include <tenon/io.h>
 
 #include "base/str.h"
@@ -26,12 +25,11 @@ std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64
 }
 
 std::string describe(const ReadTable& table, const std::vector<std::int64_t>& rows) {
-  const std::int64_t all = table.samples.count, missing = missing_fields(table, rows);
-  return cat(
-      rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
-      missing == 0
-          ? ""
-          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields", " filled)"));
+  const std::int64_t all = table.count, missing = missing_fields(table, rows);
+  return cat(rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.name,
+             missing == 0 ? ""
+                          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields",
+                                " filled)"));
 }
 
 // Of the rows that are asked for.
@@ -46,8 +44,7 @@ void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows,
   notes.push_back(
       {cat(count, count == 1 ? " missing field" : " missing fields", of_part,
            count == 1 ? " is" : " are", " filled: numbers with their column's mean"),
-       count,
-       cat(table.samples.name, ", line ", table.all.numbers[static_cast<std::size_t>(*first)])});
+       count, cat(table.name, ", line ", table.all.numbers[static_cast<std::size_t>(*first)])});
 }
 
 // Of the rows that are asked for, which ascend.
@@ -66,13 +63,13 @@ void note_unknown(const ReadTable& table, const std::vector<std::int64_t>& rows,
                " that training has not seen, such as '",
                unknown.texts[static_cast<std::size_t>(unknown.places[first])].substr(0, 60), "'"),
            count,
-           cat(table.samples.name, ", line ",
+           cat(table.name, ", line ",
                table.all.numbers[static_cast<std::size_t>(unknown.rows[first])])});
   }
 }
 
 TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOptions& options) {
-  Chosen chosen = choose_samples(options.split, part, table.samples);
+  Chosen chosen = table.division->choose(part);
   TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
   out.description = describe(table, *out.rows);
   note_unknown(table, *out.rows, part, out.notes);
@@ -109,7 +106,7 @@ TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const C
                              std::optional<Split> part) {
   ReadTable table = read_table(std::move(bytes), name, options, part.has_value());
   if (part) return part_of_table(table, *part, options);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.samples.count));
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.count));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
   table.all.description = describe(table, rows);
   note_unknown(table, rows, Split::All, table.all.notes);

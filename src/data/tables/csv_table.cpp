@@ -59,14 +59,15 @@ class CsvTable {
     read_columns();
     ReadTable table_read;
     TensorDatasetParts& out = table_read.all;
-    Samples& samples = table_read.samples;
+    Samples samples;
     if (options_.labelled && options_.classes) samples.marks.classes = number_classes(out);
     if (group_ != kNone)
       samples.marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
     samples.name = name_, samples.count = rows_;
     samples.class_names = out.class_names;
-    const Chosen chosen =
-        divided ? choose_samples(options_.split, Split::All, samples) : every_row();
+    table_read.name = name_, table_read.count = rows_;
+    if (divided) table_read.division = std::make_shared<const Division>(options_.split, samples);
+    const Chosen chosen = divided ? table_read.division->choose(Split::All) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     if (divided && options_.split.chronological) note_times(chosen.parts);
     // What words and missing numbers become is learnt from the training part alone.
@@ -101,7 +102,7 @@ class CsvTable {
     return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
   }
 
-  // A column that is told by its name, and not by its number.
+  // Whether a column is given by its name, and not by its number.
   static bool is_name(const std::string& column) {
     return column.empty() || column.find_first_not_of("0123456789") != std::string::npos;
   }
@@ -127,7 +128,7 @@ class CsvTable {
       told_by_label_ = guess.by_label_name;
     }
     if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
-      guess.assumed = "the only row is no header (header=yes says otherwise)";
+      guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";
     // Of a model's columns the names would be known.
     if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
@@ -175,11 +176,12 @@ class CsvTable {
         if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
       if (!found.empty()) label_ = found[0];
       const bool known = options_.columns && !options_.columns->label.empty();
-      // Another table than the model learnt by: which other column holds its labels, nobody said.
+      // Not the table that the model was trained on, and no option names another label column.
       if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
-        throw FormatError(cat(no_column(options_.columns->label),
-                              ", which holds the labels that the model learnt: say which one "
-                              "does (label=NAME)"));
+        throw FormatError(
+            cat(no_column(options_.columns->label),
+                ", which has the labels in the model's training data: name the column of "
+                "labels (label=NAME)"));
       const bool same_place = options_.columns && !known && !header_ &&
                               options_.columns->label_column >= 0 &&
                               options_.columns->label_column < std::ssize(file_.first_row());
@@ -209,7 +211,7 @@ class CsvTable {
         }
         if (left_out[at])
           throw make_error<ValueError>(FileName{name_}, ": the column ", in_quotes(column),
-                                       " is no input");
+                                       " is not an input");
         how_[at] = how;
         if (how == Reading::Words) categories_.push_back(at);
         if (options_.day_first && how == Reading::Dates)
@@ -291,8 +293,8 @@ class CsvTable {
     raw_ = std::move(rows.columns);
     lines_ = std::move(rows.lines);
     rows_ = std::ssize(lines_);
-    if (rows_ == 0 && rows.unlabelled.count > 0)
-      throw make_error<FormatError>(FileName{name_}, ": none of its ", rows.unlabelled.count,
+    if (rows_ == 0 && rows.unlabelled.rows.count > 0)
+      throw make_error<FormatError>(FileName{name_}, ": none of its ", rows.unlabelled.rows.count,
                                     " rows has a label in ", title(label_).text(),
                                     " (label=NAME says which column holds them)");
     if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": holds a header but no rows");
@@ -398,7 +400,7 @@ class CsvTable {
     if (!options_.classes && raw_[label_].odd.count > 0)
       refuse_number(label_, ", as targets must be");
   }
-  // A name of the label's column that is a label below it is none.
+  // A label column's name that is also a label in the column is not a name.
   void refuse_header() const {
     if (!told_by_label_ || label_ == kNone || !options_.classes) return;
     const std::vector<std::string>& labels = raw_[label_].texts;
@@ -444,22 +446,27 @@ class CsvTable {
                                                             : options_.class_names;
   }
   // An empty label never is a class; "NA" is where the column is said to hold words alone.
-  void note_unlabelled(const OddField& left_out) {
-    const OddField& kept = label_ == kNone ? OddField{} : raw_[label_].missing;
-    const OddField& rows = left_out.count > 0 ? left_out : kept;
+  void note_unlabelled(const Unlabelled& unlabelled) {
+    const OddField& rows = unlabelled.rows;
     if (rows.count == 0) return;
-    const bool word = options_.classes && !trimmed(rows.text).empty();
-    const char* const left = left_out.count == 0 ? ""
-                             : rows.count == 1   ? " and is left out"
-                                                 : " and are left out";
+    std::string forms;
+    bool word = false;
+    for (const auto& [form, count] : unlabelled.forms) {
+      forms += cat(forms.empty() ? "" : ", ", in_quotes(form));
+      if (unlabelled.forms.size() > 1) forms += cat(" in ", count);
+      word = word || (options_.classes && !form.empty());
+    }
+    const char* const left = rule_.keep_rows   ? ""
+                             : rows.count == 1 ? " and is left out"
+                                               : " and are left out";
     notes_.push_back(
-        {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (",
-             in_quotes(rows.text), ")", left,
+        {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (", forms, ")",
+             left,
              word ? cat("; category=", title(label_).option(), " takes such words for classes")
                   : ""),
          rows.count, cat(name_, ", line ", rows.line)});
   }
-  // What stands with spaces around it and without is one word, of labels and of inputs.
+  // Labels and inputs that differ only in spaces around them are one word.
   void note_spaces() {
     for (std::size_t c = 0; c < raw_.size(); ++c) {
       Note note;
@@ -514,9 +521,15 @@ class CsvTable {
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
-    TableClasses classes =
-        number_labels(raw_[label_], known_classes(), file_.numbers(),
-                      cat(name_, ": ", title(label_).text()), rule_.only_empty, notes_);
+    TableClasses classes = number_labels({.column = raw_[label_],
+                                          .known = known_classes(),
+                                          .format = file_.numbers(),
+                                          .file = name_,
+                                          .title = title(label_).text(),
+                                          .lines = lines_,
+                                          .words = rule_.only_empty,
+                                          .unknown_kept = rule_.keep_rows},
+                                         notes_);
     parts.class_names = std::move(classes.names);
     parts.classes = std::ssize(parts.class_names);
     return std::move(classes.of_rows);

@@ -1,7 +1,8 @@
-// Reads a whole table: the tensors of all its rows, and what tells its parts.
+// Reads a whole table: the tensors of all its rows, and what divides them into parts.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct UnknownWords {
 /// A file's rows, encoded by what the training rows hold.
 struct ReadTable {
   TensorDatasetParts all{};  ///< without a description; `numbers` are the rows' lines
-  Samples samples{};
-  std::vector<std::int32_t> missing{};  ///< fields of each row; empty where none is
+  std::string name{};
+  std::int64_t count = 0;                      ///< rows
+  std::shared_ptr<const Division> division{};  ///< null unless the table is divided
+  std::vector<std::int32_t> missing{};         ///< fields of each row; empty where none is
   std::vector<UnknownWords> unknown{};
 };
 

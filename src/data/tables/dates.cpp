@@ -99,7 +99,7 @@ std::int64_t month_named(const std::string& word) {
   return word == "sept" ? 9 : 0;
 }
 
-// Day, month and year as they stand, and in which orders they are a date.
+// Day, month and year as written, and the orders in which they are a date.
 struct ReadDate {
   std::int64_t year = 0, first = 0, second = 0;  // month and day where `orders` has kYearFirst
   unsigned orders = 0;
@@ -241,7 +241,7 @@ unsigned read_date(std::string_view field, DateOrder order, double& seconds, boo
     text.skip_spaces();
     if (!read_time(text, time) || !read_offset(text, time)) return 0;
   }
-  // 24-03-09 may begin with the year as well as with the day, which no other date tells.
+  // 24-03-09 may begin with the year or with the day, and no other date decides it.
   if (short_year && (order == kAnyOrder || order == kYearFirst)) return 0;
   const bool month_first = date.orders == kAnyOrder || (date.orders & order) == kMonthFirst;
   const std::int64_t month = month_first ? date.first : date.second,
@@ -267,8 +267,8 @@ std::string not_a_date(std::string_view field, const std::string& option) {
   for (const DateOrder order : {kDayFirst, kMonthFirst})
     if (bool short_year = false; read_date(field, order, seconds, short_year) != 0 && short_year)
       return cat(
-          "has a year of two digits: dayfirst=yes or dayfirst=no reads it, where the year "
-          "stands last (69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068); else write "
+          "has a year of two digits: dayfirst=yes or dayfirst=no reads it, with the year at "
+          "the end (69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068); else write "
           "years with four digits");
   return {};
 }

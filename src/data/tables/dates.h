@@ -21,7 +21,7 @@ DateOrder date_order(std::string_view name);
 ///   9/3/2024, 9-3-2024                              day or month first
 ///   9/3/24, 9.3.24, 9-Mar-24                        where `order` says which: 69 to 99 are 1969 to
 ///                                                   1999, 00 to 68 are 2000 to 2068
-/// each with "T" or spaces and 14:05, 14:05:30.25, 2:05 PM, and Z, UTC, +02:00 or +0200 behind it.
+/// each with "T" or spaces and 14:05, 14:05:30.25, 2:05 PM, and Z, UTC, +02:00 or +0200 after it.
 /// `short_year` is set for a year of two digits, in whatever order.
 unsigned read_date(std::string_view text, DateOrder order, double& seconds, bool& short_year);
 unsigned read_date(std::string_view text, DateOrder order, double& seconds);

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -59,10 +58,11 @@ LineReader::LineReader(const std::string& file, LineForm form, const RowFormat& 
 void LineReader::choose_format(const RowFormat& rows) {
   const bool list = form_ == LineForm::List;
   comments_told_ = rows.comment.size() == 1;
-  // A text may begin with '#', a path hardly.
+  // A text may begin with '#'; a path hardly ever does.
   if (rows.comment.empty() && !list) format_.comments = false;
   if (format_.separator == 0) {
-    // What all of the first lines have; of a list also spaces, where they have no other sign.
+    // A character that all of the first lines contain. For a list also a space, if the lines
+    // contain no other separator.
     const std::vector<std::string_view> lines =
         first_lines(text_, list && format_.comments && format_.comment == 0);
     const auto in_all = [&](char separator) {
@@ -80,7 +80,7 @@ void LineReader::choose_format(const RowFormat& rows) {
       format_.separator = *found;
     else if (list && spaced && in_all(' '))
       format_.separator = ' ';
-    // Texts hold commas: these divide rows only where a header or the user says so.
+    // Texts contain commas, so a comma separates fields only if a header or the user says so.
     if (format_.separator == 0) format_.separator = list ? ',' : '\t';
     if (!list && format_.separator != '\t') {
       const io::CsvReader told(text_, file_);
@@ -132,7 +132,7 @@ void LineReader::find_header(const RowFormat& rows) {
   const bool header = rows.header.has_value() ? *rows.header : named_group_ || looks_like_header();
   const std::string where = cat(file_, ", line ", first_line_);
   if (header) names_ = ColumnNames(first_, where, notes_);
-  // Between commas stand texts of any kind; which of them is a class only a header says.
+  // Fields between commas may be any text; only a header says which one is the class.
   if (!header && form_ == LineForm::ClassLines && rows.separator.empty() &&
       format_.separator != '\t')
     format_.separator = '\t', format_.quotes = rows.quotes.value_or(false);
@@ -142,7 +142,7 @@ bool LineReader::looks_like_header() {
   const auto any = [&](const std::function<bool(const std::string&)>& test) {
     return std::any_of(first_.begin(), first_.end(), test);
   };
-  // Whether a field of the first row stands in its column again.
+  // Whether a field of the first row occurs again in its column.
   const auto again = [&](std::size_t c) {
     return std::any_of(below_.begin(), below_.end(),
                        [&](const auto& row) { return c < row.size() && row[c] == first_[c]; });
@@ -152,7 +152,7 @@ bool LineReader::looks_like_header() {
   };
   const auto assume = [&] {
     notes_.push_back({cat("the first line ('", first_[0].substr(0, 40),
-                          "' …) is taken for a header (header=no says otherwise)"),
+                          "' …) is taken for a header; if it is a row, set header=no"),
                       1, cat(file_, ", line ", first_line_)});
     return true;
   };
@@ -189,7 +189,8 @@ bool LineReader::next(std::vector<std::string_view>& fields) {
     of_group_ = group_ < fields.size() ? trimmed(fields[group_]) : std::string_view();
     if (of_group_.empty())
       throw make_error<FormatError>(FileName{file_}, ": line ", LineNumber{line()},
-                                    " has no group in column ", group_, " (counted from 0)");
+                                    " has no group in column ", group_,
+                                    " (counted from 0): fill it in, or name another column");
     fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(group_));
   }
   if (note_quotes_)
@@ -211,6 +212,13 @@ std::string_view LineReader::label(std::string_view field) {
   return text;
 }
 
+std::string_view LineReader::kept(std::string_view field) {
+  const std::less_equal<> before;
+  const bool inside = before(text_.data(), field.data()) &&
+                      before(field.data() + field.size(), text_.data() + text_.size());
+  return inside ? field : std::string_view(kept_.emplace_back(field));
+}
+
 std::string LineReader::where() const { return cat(file_, ", line ", line()); }
 
 std::string_view LineReader::between(std::string_view first, std::string_view last) const {
@@ -229,19 +237,19 @@ Notes LineReader::notes() const {
   for (const auto& [text, label] : labels_) {
     if (label.spaces.bare && label.spaces.count > 0)
       out.push_back({cat(label.spaces.count, label.spaces.count == 1 ? " row has" : " rows have",
-                         " a class with spaces around it, which is taken for the class '",
-                         text.substr(0, 60), "' without them"),
+                         " a class with spaces around it, which is read as the class '",
+                         text.substr(0, 60), "'"),
                      label.spaces.count, cat(file_, ", line ", label.spaces.line)});
     if (is_missing(text) && !text.empty())
       out.push_back({cat(label.rows, label.rows == 1 ? " row has" : " rows have", " the class '",
-                         text, "': leave them out where it stands for a missing one"),
+                         text, "': if it means a missing label, remove these rows"),
                      label.rows, file_});
   }
   if (quoted_.count > 0)
     out.push_back(
         {cat(quoted_.count,
-             " texts stand in double quotes, which are kept as a part of them (quotes=yes "
-             "takes them off)"),
+             " texts are in double quotes, which are kept as part of the text; quotes=yes "
+             "removes them"),
          quoted_.count, quoted_.first});
   return out;
 }

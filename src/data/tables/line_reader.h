@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,9 +26,9 @@ enum class LineForm { List, ClassLines, Pairs };
 class LineReader {
  public:
   /// Reads the file's first rows. `group` is a column whose equal values stay in one part: its
-  /// number from 0, or its name in a header; "" is none. Throws IoError, FormatError, ValueError
-  /// for a format that is none and for a group that no header names; messages of the last two begin
-  /// with the file's name.
+  /// number from 0, or its name in a header; "": no groups. Throws IoError, FormatError, and
+  /// ValueError for an invalid format and for a group that no header names. Messages of the last
+  /// two begin with the file's name.
   LineReader(const std::string& file, LineForm form, const RowFormat& rows,
              const std::string& group = {});
 
@@ -38,9 +39,11 @@ class LineReader {
   /// The next row without its group; fields are valid until the next call. Throws FormatError if
   /// the row has another number of columns than the header, or no group.
   bool next(std::vector<std::string_view>& fields);
-  /// A class as a row's field holds it, without spaces around it. What is one class with them and
-  /// without, and what may stand for a missing one, is noted.
+  /// A class as in a row's field, without spaces around it. Notes count classes that differ only in
+  /// spaces, and classes that may mean a missing label.
   std::string_view label(std::string_view field);
+  /// A field that stays valid as long as the reader: most fields are views of the file's text.
+  std::string_view kept(std::string_view field);
   const std::string& file() const { return file_; }
   const std::string& group() const { return of_group_; }
   std::int64_t line() const { return reader_->line(); }
@@ -76,6 +79,7 @@ class LineReader {
   Notes notes_;
   Note quoted_{};
   std::map<std::string, LabelCount, std::less<>> labels_;
+  std::deque<std::string> kept_;  // fields that are not in `text_`, because quotes were removed
 };
 
 }  // namespace tenon::data

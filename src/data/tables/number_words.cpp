@@ -5,7 +5,6 @@
 #include <tenon/error.h>
 #include <tenon/text.h>
 
-#include "base/index.h"
 #include "base/str.h"
 
 namespace tenon::data {

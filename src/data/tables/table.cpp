@@ -150,6 +150,17 @@ void OddField::add(std::int64_t at, std::string_view field) {
   text = field.substr(0, 60);
 }
 
+void Unlabelled::add(std::int64_t line, std::string_view field) {
+  rows.add(line, field);
+  const std::string_view form = trimmed(field);
+  const auto known = std::find_if(forms.begin(), forms.end(),
+                                  [&](const auto& each) { return each.first == form; });
+  if (known == forms.end())
+    forms.emplace_back(form, 1);
+  else
+    ++known->second;
+}
+
 std::string_view trimmed(std::string_view field) {
   constexpr std::string_view plain = " \t", odd[] = {"\xc2\xa0", "\xe2\x80\xaf"};
   for (bool more = true; more;) {
@@ -200,8 +211,7 @@ io::CsvFormat csv_format(const RowFormat& rows, const std::string& name) {
         out.separator == '\r')
       throw make_error<ValueError>(
           FileName{name}, ": the separator '", rows.separator,
-          "' is none: it is one character, or tab, space, comma, semicolon or "
-          "pipe");
+          "', must be one character, or tab, space, comma, semicolon or pipe");
   }
   out.comments = rows.comment != "none";
   if (out.comments && !rows.comment.empty()) {
@@ -228,8 +238,8 @@ io::NumberFormat number_format(const std::string& decimal, const std::string& th
   if (out.thousands == out.decimal)
     throw make_error<ValueError>(
         FileName{name}, ": '", std::string(1, out.decimal),
-        "' is both the decimal sign and between thousands: decimal=, says that "
-        "decimals stand behind a comma");
+        "' is both the decimal point and the thousands separator: with decimal=, the decimal point "
+        "is a comma");
   return out;
 }
 
@@ -279,10 +289,9 @@ TableRows TableFile::read(const std::vector<Reading>& how, const std::vector<Dat
     if (fields.size() != columns())
       throw make_error<FormatError>(FileName{name_}, ": line ", LineNumber{reader.line()}, " has ",
                                     fields.size(), " columns where the first row has ", columns());
-    if (label.column < fields.size() && !label.keep_rows &&
-        label.is_missing(fields[label.column])) {
+    if (label.column < fields.size() && label.is_missing(fields[label.column])) {
       pass.rows.unlabelled.add(reader.line(), fields[label.column]);
-      continue;
+      if (!label.keep_rows) continue;
     }
     pass.rows.lines.push_back(reader.line());
     for (std::size_t c = 0; c < fields.size(); ++c)

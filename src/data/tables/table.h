@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/data.h>
@@ -56,6 +57,13 @@ struct LabelRule {
   bool is_missing(std::string_view field) const;
 };
 
+/// Rows without a label, and the forms in which they say so.
+struct Unlabelled {
+  OddField rows{};
+  std::vector<std::pair<std::string, std::int64_t>> forms{};  ///< trimmed, with their counts
+  void add(std::int64_t line, std::string_view field);
+};
+
 /// Conversions of numbers, counted over all columns.
 struct Conversions {
   struct Kind {
@@ -70,7 +78,7 @@ struct TableRows {
   std::vector<RawColumn> columns;
   std::vector<std::int64_t> lines;  ///< line of each row
   Conversions conversions;
-  OddField unlabelled;  ///< dropped rows
+  Unlabelled unlabelled;  ///< dropped unless LabelRule::keep_rows
   io::SkippedLines comments, blank;
 };
 

@@ -14,7 +14,7 @@
 namespace tenon::data {
 namespace {
 
-// More different words are no categories, nor are words of which every second row has its own.
+// More different words are not categories, nor are words if every second row has its own.
 constexpr std::size_t kMostValues = 1000, kFewValues = 50;
 
 template <class Number, class Part>
@@ -75,7 +75,7 @@ void encode_numbers(const TableColumn& column, const RawColumn& from,
       const double date = from.dates[row];
       *to = std::isnan(date) ? fill : static_cast<float>(date_part(date, column.date));
     } else {
-      // A column of words of which training has none has no numbers either.
+      // A column of words that is empty in training has no numbers either.
       const bool known = !from.numbers.empty() && !std::isnan(from.numbers[row]);
       *to = known ? from.numbers[row] : fill;
     }

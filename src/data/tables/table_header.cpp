@@ -46,7 +46,7 @@ bool comes_again(const TableFile& file, std::size_t column) {
   return !none_below(file, column, [&](auto below) { return trimmed(below) == field; });
 }
 
-// 0, 1, 2 … as pandas calls columns that have no names, perhaps behind an index without a name.
+// 0, 1, 2 … as pandas calls columns that have no names, perhaps after an index without a name.
 bool counts_columns(const std::vector<std::string>& row) {
   const std::size_t from = trimmed(row[0]).empty() ? 1 : 0;
   for (std::size_t c = from; c < row.size(); ++c)
@@ -54,7 +54,7 @@ bool counts_columns(const std::vector<std::string>& row) {
   return row.size() >= from + 2;
 }
 
-// Whole numbers of which none stands twice, as names of columns are; spaces and words beside them.
+// Whole numbers that all differ, as names of columns do; there may be spaces and words among them.
 bool may_be_names(const TableFile& file) {
   std::set<std::string_view> seen;
   return std::all_of(file.first_row().begin(), file.first_row().end(), [&](const auto& field) {
@@ -88,7 +88,7 @@ FirstRow look_at(const TableFile& file, std::size_t label) {
   return out;
 }
 
-// Of a first row with numbers, none of whose words stands above numbers.
+// For a first row with numbers, if none of its words is above a number.
 HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::size_t label) {
   const std::vector<std::string>& row = file.first_row();
   const bool counts = counts_columns(row);
@@ -168,7 +168,7 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
     if (is_label_name(name) &&
         none_below(file, label, [&](auto below) { return trimmed(below) == name; }))
       return numbered(true);
-    // Labels may stand in another column.
+    // Labels may be in another column.
     for (std::size_t c = 0; c < file.columns(); ++c)
       if (is_one_of(file.first_row()[c], {"label", "class", "target"}) && !comes_again(file, c))
         return numbered(true);
@@ -239,7 +239,7 @@ std::size_t ColumnNames::find(std::string_view name, const std::string& where) c
   if (alike->second.size() > 1)
     throw ValueError(cat(where, ": '", wanted, "' may be the column '", names_[alike->second[0]],
                          "' or '", names_[alike->second[1]],
-                         "', which differ in case or spaces alone: write it as it stands there"));
+                         "', which differ only in case or spaces: write the name exactly"));
   return alike->second[0];
 }
 

@@ -36,9 +36,9 @@ struct HeaderGuess {
   bool by_label_name = false;
   std::string assumed{};  ///< text for a note on the guess; "" if there is no doubt
 };
-/// Whether the first row is names. It is when, in some column, a word stands above numbers; when
+/// Whether the first row is names. It is when, in some column, a word is above numbers; when
 /// the label's column has a usual name, or another one is called label, class or target; when all
-/// of its fields but the label's are words that do not come again below; when a number stands above
+/// of its fields but the label's are words that do not come again below; when a number is above
 /// words, and neither another number above numbers nor a word that comes again says otherwise; or
 /// when it counts three or more columns: 0, 1, 2.
 HeaderGuess guess_header(const TableFile& file, std::size_t label);

@@ -15,7 +15,7 @@
 namespace tenon::data {
 namespace {
 
-// Fewer different whole numbers may be classes of which each row has its own.
+// Fewer different whole numbers may be classes even if each row has its own.
 constexpr std::size_t kFewNumbers = 20;
 
 std::optional<double> number_of(const std::string& text, const io::NumberFormat& format) {
@@ -33,6 +33,31 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
           "column the label (label=NAME)? Quantities are for a regression: tenon "
           "train … --task regression, or open_csv with classes = false. category=NAME takes "
           "the texts of a column for classes"));
+}
+
+constexpr std::int64_t kUnknownLabel = -1;
+
+struct UnknownLabels {
+  std::int64_t labelled = 0, rows = 0;  // rows with a label; those whose label is not known
+  std::size_t first = 0;                // the first of them
+};
+
+void take_unknown_labels(const LabelColumn& labels, const UnknownLabels& unknown,
+                         std::size_t classes, Notes& notes) {
+  const std::string& text =
+      labels.column.texts[static_cast<std::size_t>(labels.column.places[unknown.first])];
+  const std::int64_t line = labels.lines[unknown.first];
+  if (!labels.unknown_kept || 2 * unknown.rows > unknown.labelled)
+    throw FormatError(cat(labels.file, ": line ", line, ", ", labels.title, ": the label '",
+                          text.substr(0, 60), "' is not one of the ", classes,
+                          " known classes, in ", unknown.rows, " of ", unknown.labelled,
+                          unknown.labelled == 1 ? " row" : " rows",
+                          ": correct these labels, or leave the rows out"));
+  notes.push_back(
+      {cat(labels.title, ": ", unknown.rows, unknown.rows == 1 ? " row has" : " rows have",
+           " a label that is not one of the ", classes, " known classes, such as '",
+           text.substr(0, 60), "': no label"),
+       unknown.rows, cat(labels.file, ", line ", line)});
 }
 
 // The class of each text; names are the shortest texts of their values.
@@ -65,18 +90,19 @@ std::vector<std::string> numbered_names(const std::vector<std::string>& texts,
 
 }  // namespace
 
-TableClasses number_labels(const RawColumn& column, const std::vector<std::string>& known,
-                           const io::NumberFormat& format, const std::string& where, bool words,
-                           Notes& notes) {
-  const std::vector<std::string>& texts = column.texts;
+TableClasses number_labels(const LabelColumn& labels, Notes& notes) {
+  const std::vector<std::string>& texts = labels.column.texts;
+  const std::vector<std::int32_t>& places = labels.column.places;
+  const io::NumberFormat& format = labels.format;
   TableClasses out;
-  out.names = known;
-  if (known.empty()) {
+  out.names = labels.known;
+  if (labels.known.empty()) {
     std::vector<double> values;
     for (const std::string& text : texts)
       if (const auto value = number_of(text, format)) values.push_back(*value);
-    if (!words && values.size() == texts.size()) {
-      out.names = numbered_names(texts, values, column.places.size(), where, notes);
+    if (!labels.words && values.size() == texts.size()) {
+      out.names =
+          numbered_names(texts, values, places.size(), cat(labels.file, ": ", labels.title), notes);
     } else {
       out.names = texts;
       std::sort(out.names.begin(), out.names.end());
@@ -98,14 +124,18 @@ TableClasses number_labels(const RawColumn& column, const std::vector<std::strin
     }
     const auto value = number_of(text, format);
     const auto alike = value ? by_value.find(*value) : by_value.end();
-    if (alike == by_value.end())
-      throw FormatError(cat(where, ": the label '", text.substr(0, 60), "' is none of the ",
-                            out.names.size(), " known classes"));
-    class_of.push_back(alike->second);
+    class_of.push_back(alike == by_value.end() ? kUnknownLabel : alike->second);
   }
-  out.of_rows.reserve(column.places.size());
-  for (const std::int32_t place : column.places)
-    out.of_rows.push_back(place < 0 ? kIgnoredTarget : class_of[static_cast<std::size_t>(place)]);
+  out.of_rows.reserve(places.size());
+  UnknownLabels unknown;
+  for (std::size_t row = 0; row < places.size(); ++row) {
+    const std::int64_t number =
+        places[row] < 0 ? kIgnoredTarget : class_of[static_cast<std::size_t>(places[row])];
+    unknown.labelled += places[row] >= 0;
+    if (number == kUnknownLabel && unknown.rows++ == 0) unknown.first = row;
+    out.of_rows.push_back(number == kUnknownLabel ? kIgnoredTarget : number);
+  }
+  if (unknown.rows > 0) take_unknown_labels(labels, unknown, out.names.size(), notes);
   return out;
 }
 

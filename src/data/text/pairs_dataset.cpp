@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 #include <tenon/text.h>
 
 #include "base/index.h"
@@ -46,10 +45,11 @@ class PairsDataset final : public DatasetWith<Provenance> {
       length_ = std::max({length_, std::ssize(pair.source) + 1, std::ssize(pair.target) + 1});
       counted += static_cast<double>(pair.target.size() + 1) / static_cast<double>(pairs.size());
     }
+    const std::int64_t classes = std::ssize(pieces);
     set_info({.input_shape = {2, length_},
               .input_dtype = DType::Int64,
               .target_shape = {length_},
-              .classes = std::ssize(pieces),
+              .classes = classes,
               .class_names = std::move(pieces),
               .text_unit = name(TextUnit::Pieces),
               .counted_targets = counted,

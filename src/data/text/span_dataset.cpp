@@ -1,11 +1,10 @@
-// Questions about texts: files of them, where their answers stand in tokens, and windows.
+// Questions about texts: their files, the tokens of their answers, and windows.
 #include "data/text/span_dataset.h"
 
 #include <algorithm>
 #include <set>
 
 #include <tenon/error.h>
-#include <tenon/io.h>
 
 #include "base/index.h"
 #include "base/make_error.h"
@@ -24,7 +23,7 @@ namespace {
 using TokenRow = std::vector<std::int64_t>;
 using io::Json;
 
-constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] behind question and text
+constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] after question and text
 
 std::int64_t special(const Tokenizer& tokenizer, const char* token) {
   const std::int64_t number = tokenizer.number(token);
@@ -36,8 +35,8 @@ std::int64_t special(const Tokenizer& tokenizer, const char* token) {
 
 // ---- Tokens and their places
 
-// Words and signs, as bytes from and to: signs of punctuation and ideographs stand alone, as BERT
-// sets them apart; or words between white space.
+// Words and signs, as bytes from and to: punctuation and ideographs are words of their
+// own, as in BERT; or words between white space.
 std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text, bool signs_apart) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   bool open = false;
@@ -91,8 +90,8 @@ class QuestionReader {
       const std::size_t place = byte_of_character(text, character);
       const std::string& answer = asked.answers[0];
       if (place > text.size() || text.compare(place, answer.size(), answer) != 0)
-        throw FormatError(cat(id, ": its answer '", answer, "' does not stand at character ",
-                              character, " of its text"));
+        throw FormatError(
+            cat(id, ": its answer '", answer, "' is not at character ", character, " of its text"));
       asked.place = static_cast<std::int64_t>(place);
     }
     out_.push_back(std::move(asked));
@@ -130,7 +129,7 @@ class QuestionReader {
   // {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": […]}]}]}]}
   void read_json(std::string_view bytes) {
     const Json json = io::parse_json_or_discard(bytes);
-    if (json.is_discarded()) throw FormatError("is no whole JSON");
+    if (json.is_discarded()) throw FormatError("is not complete JSON");
     for (const Json& article : list(json, "data", "the file"))
       for (const Json& paragraph : list(article, "paragraphs", "an article")) {
         const std::string context = text(paragraph, "context", "a paragraph");
@@ -170,7 +169,7 @@ class QuestionReader {
 
   const Tokenizer& tokenizer_;
   std::vector<SpanQuestion> out_;
-  std::shared_ptr<const SpanText> text_;  // the last one: questions of a text stand together
+  std::shared_ptr<const SpanText> text_;  // the last one: questions of a text follow one another
 };
 
 // The first and last token of the first answer; -1: there is none.
@@ -181,7 +180,7 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
   const std::string& answer = asked.answers[0];
   const std::size_t from = asked.place >= 0 ? at(asked.place) : text.text.find(answer);
   if (from == std::string::npos)
-    throw FormatError(cat(asked.id, ": its answer '", answer, "' does not stand in its text"));
+    throw FormatError(cat(asked.id, ": its answer '", answer, "' does not occur in its text"));
   std::int64_t first = std::ssize(text.tokens), last = -1;
   for (std::int64_t k = 0; k < std::ssize(text.tokens); ++k) {
     if (text.bytes[at(k)].second <= from || text.bytes[at(k)].first >= from + answer.size())
@@ -214,8 +213,8 @@ std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std:
     if (out.tokens == wanted) return std::make_shared<const SpanText>(std::move(out));
   }
   throw ValueError(
-      "its tokenizer makes other tokens of words than of the text they stand in, so that answers "
-      "cannot be found again: this takes one of BERT's kind (WordPiece)");
+      "its tokenizer gives single words other tokens than the whole text, so that answers "
+      "cannot be found again: use a WordPiece tokenizer, such as BERT's");
 }
 
 std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes) {

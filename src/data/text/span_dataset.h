@@ -16,8 +16,8 @@
 
 namespace tenon::data {
 
-/// A text in tokens, and where each stands in it: bytes from and to, of the word or sign whose part
-/// it is.
+/// A text in tokens, and for each token the bytes, from and to, of the word or sign that it is part
+/// of.
 struct SpanText {
   std::string text;
   std::vector<std::int64_t> tokens;
@@ -31,7 +31,7 @@ struct SpanQuestion {
   std::string id, question;
   std::shared_ptr<const SpanText> text;
   std::vector<std::string> answers{};  ///< none: the text has no answer
-  std::int64_t place = -1;             ///< of the first answer, in bytes; -1: wherever it stands
+  std::int64_t place = -1;             ///< of the first answer, in bytes; -1: searched
   std::string file{};                  ///< that it was read from
 };
 
@@ -39,7 +39,7 @@ struct SpanQuestion {
 /// and as span_text().
 std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes);
 
-/// A part of a text behind its question.
+/// A part of a text after its question.
 struct SpanWindow {
   std::int64_t question = 0;          ///< its number
   std::int64_t first = 0, count = 0;  ///< tokens of the text
@@ -49,8 +49,8 @@ struct SpanWindow {
 
 class SpanDataset : public Dataset, public Provenance {
  public:
-  /// Throws FormatError for an answer that does not stand where it should, ValueError for lengths
-  /// that leave a text no room.
+  /// Throws FormatError for an answer that is not at its position, and ValueError for lengths that
+  /// leave no room for a text.
   SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
               const SpanOptions& options, std::string about, Split part = Split::All);
 
@@ -74,7 +74,7 @@ class SpanDataset : public Dataset, public Provenance {
  private:
   void capabilities(Capabilities& offered) const override {
     offered.add<Provenance>(this);
-    offered.add<SpanDataset>(this);  // to whoever asks for questions
+    offered.add<SpanDataset>(this);  // for callers that ask for questions
   }
   void add_windows(std::int64_t question, const SpanOptions& options);
   std::vector<SpanQuestion> questions_;

@@ -9,7 +9,6 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/joined_dataset.h"
-#include "data/samples/split.h"
 #include "data/text/text_parts.h"
 #include "data/text/text_readers.h"
 #include "data/tokens/narrow_tokens.h"
@@ -116,7 +115,7 @@ void check_utf8(std::string_view text) {
   for (std::size_t k = 0; k < text.size();) k += code_point(text, k);
 }
 
-// The same for a file of which no part is for testing.
+// The same for a file without a test part.
 TextOptions whole_text(const TextOptions& options) {
   TextOptions out = options;
   out.split.test = 0;

@@ -66,7 +66,7 @@ TextParts text_parts(std::string_view text, const SplitOptions& options, bool ow
   add(out.test, from, to);
   add(rest, 0, from);
   if (!how.chronological) add(rest, to, text.size());
-  // Validation is the end of what is left, which lies on both sides of a fold.
+  // Validation is the end of the rest, which may be on both sides of a fold.
   std::size_t all = 0;
   for (const auto& [begin, end] : rest) all += end - begin;
   std::size_t wanted = share_of(all, validation);

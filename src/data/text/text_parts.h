@@ -32,7 +32,7 @@ TextParts text_parts(std::string_view text, const SplitOptions& options, bool ow
 TextParts without_validation(const TextParts& parts);
 
 /// Start positions of consecutive windows of `length` tokens in each stretch, counted over all
-/// stretches; a window needs `after` more tokens behind it.
+/// stretches; a window needs `after` more tokens after it.
 std::vector<std::int64_t> window_begins(const std::vector<std::int64_t>& stretch_tokens,
                                         std::int64_t length, std::int64_t after);
 

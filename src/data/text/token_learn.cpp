@@ -58,7 +58,7 @@ class Learner {
       words_.push_back(std::move(counted));
     }
     if (std::ssize(texts_) > most_)
-      throw ValueError(cat("a vocabulary of ", most_, " tokens does not hold the ", texts_.size(),
+      throw ValueError(cat("a vocabulary of ", most_, " tokens has no room for the ", texts_.size(),
                            " characters and special tokens of the text: allow at least ",
                            texts_.size()));
   }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <set>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
 #include <span>
 
 #include <tenon/error.h>
@@ -85,8 +88,8 @@ class TokenWindows : public DatasetWith<Provenance> {
   std::int64_t length_;
 };
 
-// Windows between [CLS] and [SEP]. Of each 15 % of the tokens are to be told (Devlin et al., 2019):
-// [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
+// Windows between [CLS] and [SEP]. In each, 15 % of the tokens are predicted (Devlin et al., 2019):
+// 80 % of them are replaced by [MASK], 10 % by any token, and 10 % are kept.
 class HiddenWords : public DatasetWith<Provenance, AugmentedSamples> {
  public:
   HiddenWords(WindowText text, const Tokenizer& tokenizer, std::int64_t length, std::string about)
@@ -163,23 +166,28 @@ class HiddenWords : public DatasetWith<Provenance, AugmentedSamples> {
   bool testing_;
 };
 
+// Texts are views of the file's text: a copy of each line takes several times the file's size.
 struct ClassLine {
-  std::string name, text, second, group;
+  std::string_view text, second;
   std::int64_t line = 0;
+  std::int32_t name = 0;  // index in ClassLineSet::names
   bool of_test_file = false;
 };
 
 // Lines of a class and as many texts as the first line has.
 struct ClassLineSet {
-  std::deque<ClassLine> lines;  // which grows without a copy
+  std::shared_ptr<const LineReader> file;  // owns the text
+  std::deque<ClassLine> lines;             // grows without a copy
+  std::vector<std::string_view> groups;    // of each line; empty without groups
+  std::vector<std::string> names;          // of the classes
   bool pairs = false;
   Notes notes;
 };
 
-// Lines that somebody else keeps.
+// Lines that a ClassLineSet holds.
 using LinesOfPart = std::vector<const ClassLine*>;
 
-// Where the class and the texts of a line stand.
+// The columns of the class and the texts of a line.
 struct ClassLineColumns {
   std::size_t name = 0;
   std::vector<std::size_t> texts;
@@ -202,8 +210,8 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
   if (out.texts.empty()) out.texts.swap(others);
   if (out.texts.empty() || out.texts.size() > 2)
     throw FormatError(cat("has ", out.texts.size(),
-                          " columns of text beside the class where 1 or 2 are needed: call them "
-                          "text, or sentence1 and sentence2"));
+                          " columns of text besides the class, must have 1 or 2: name them text, "
+                          "or sentence1 and sentence2"));
   if (!others.empty())
     notes.push_back({cat(others.size(), others.size() == 1 ? " column is" : " columns are",
                          " not read: '", header[others[0]], "'", others.size() > 1 ? " …" : ""),
@@ -224,9 +232,28 @@ ClassLineColumns usual_columns(std::size_t count, bool class_last, std::int64_t 
   return out;
 }
 
+// Classes are numbered in alphabetical order.
+void sort_names(ClassLineSet& set) {
+  std::vector<std::int32_t> order(set.names.size()), number(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::int32_t a, std::int32_t b) { return set.names[at(a)] < set.names[at(b)]; });
+  std::vector<std::string> sorted(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    number[at(order[k])] = static_cast<std::int32_t>(k);
+    sorted[k] = std::move(set.names[at(order[k])]);
+  }
+  set.names = std::move(sorted);
+  for (ClassLine& line : set.lines) line.name = number[at(line.name)];
+}
+
 ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& options) {
-  LineReader lines(file, LineForm::ClassLines, options.rows, options.split.group);
+  const auto reader =
+      std::make_shared<LineReader>(file, LineForm::ClassLines, options.rows, options.split.group);
+  LineReader& lines = *reader;
   ClassLineSet out;
+  out.file = reader;
+  std::map<std::string, std::int32_t, std::less<>> numbers;
   ClassLineColumns columns;
   const bool named = !lines.header().empty();
   if (named) columns = named_columns(lines, options.class_last, out.notes);
@@ -243,10 +270,17 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
     const std::string_view name = lines.label(fields[columns.name]);
     if (name.empty())
       throw make_error<FormatError>("line ", LineNumber{lines.line()}, " has no class");
-    out.lines.push_back({std::string(name), std::string(fields[columns.texts[0]]),
-                         count == 2 ? std::string(fields[columns.texts[1]]) : std::string(),
-                         lines.group(), lines.line()});
+    auto known = numbers.find(name);
+    if (known == numbers.end()) {
+      known = numbers.emplace(name, static_cast<std::int32_t>(out.names.size())).first;
+      out.names.emplace_back(name);
+    }
+    out.lines.push_back({lines.kept(fields[columns.texts[0]]),
+                         count == 2 ? lines.kept(fields[columns.texts[1]]) : std::string_view(),
+                         lines.line(), known->second});
+    if (!options.split.group.empty()) out.groups.push_back(lines.kept(lines.group()));
   }
+  sort_names(out);
   out.pairs = wanted == 2;
   const Notes more = lines.notes();
   out.notes.insert(out.notes.end(), more.begin(), more.end());
@@ -274,23 +308,22 @@ class ClassLines : public DatasetWith<Provenance> {
           pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
                  : TypedTokens{encode_within(tokenizer, line.text, length, &losses, where), {}};
       const std::int64_t count = std::ssize(row.tokens);
-      rows_.push_back(
-          {tokens_.size(), count, std::count(row.types.begin(), row.types.end(), std::int64_t{1})});
+      rows_.push_back({tokens_.size(), static_cast<std::int32_t>(count),
+                       static_cast<std::int32_t>(
+                           std::count(row.types.begin(), row.types.end(), std::int64_t{1}))});
       tokens_.append(row.tokens);
       length_ = std::max(length_, count);
-      const auto name = std::lower_bound(names.begin(), names.end(), line.name);
-      if (name == names.end() || *name != line.name)
-        throw ValueError(cat("class '", line.name, "' is not among those of training"));
-      classes_.push_back(name - names.begin());
+      classes_.push_back(line.name);
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
     tokens_.shrink();
     add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_of)));
     std::string about = cat(lines.size(), pairs_ ? " pairs of texts of " : " lines of ",
                             of_files(file_, test_file_, part_of), " in ", names.size(), " classes");
+    const std::int64_t classes = std::ssize(names);
     set_info({.input_shape = pairs_ ? Shape{2, length_} : Shape{length_},
               .input_dtype = DType::Int64,
-              .classes = std::ssize(names),
+              .classes = classes,
               .class_names = std::move(names),
               .description = std::move(about),
               .in_memory = true});
@@ -320,30 +353,30 @@ class ClassLines : public DatasetWith<Provenance> {
   }
 
  private:
-  // Tokens of a sample, of which the last ones are of its second text.
+  // Tokens of a sample; the last ones are those of its second text.
   struct Row {
-    std::int64_t begin, count, second;
+    std::int64_t begin;
+    std::int32_t count, second;
   };
   std::string file_, test_file_;
   bool pairs_;
   std::int64_t length_ = 1;
   NarrowTokens tokens_;
   std::vector<Row> rows_;
-  TokenRow classes_;
+  std::vector<std::int32_t> classes_;
   TokenRow lines_;  // of each sample; below 0: of the test file
   Notes notes_;
 };
 
 // Which lines a part has.
-Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names, Split split,
+Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names,
+                    const std::vector<std::string_view>& groups, Split split,
                     const ClassLineOptions& options, const std::string& file) {
   Samples samples{.name = file, .count = std::ssize(all)};
   samples.class_names = names;
-  std::vector<std::string_view> groups;
+  samples.marks.classes.reserve(all.size());
   for (const ClassLine* line : all) {
-    const auto name = std::lower_bound(names.begin(), names.end(), line->name);
-    samples.marks.classes.push_back(name - names.begin());
-    if (!options.split.group.empty()) groups.emplace_back(line->group);
+    samples.marks.classes.push_back(line->name);
     if (line->of_test_file) samples.lies_in.resize(all.size());
   }
   for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
@@ -499,31 +532,27 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
     return naming_file(file, [&] { return read_text_for_tokens(file, *tokenizer, options); });
   });
   return [=](Split part) -> std::shared_ptr<Dataset> {
-    const bool own_test = !options.test_file.empty();
-    if (own_test && part == Split::All) {
-      TokenTextOptions whole = options;
-      whole.split.test = 0;
-      whole.test_file.clear();
-      return joined_parts({open_token_text(file, Split::All, *tokenizer, whole),
-                           open_token_text(file, Split::Test, *tokenizer, options)});
-    }
-    const bool other_file = own_test && part == Split::Test;
-    const std::string& path = other_file ? options.test_file : file;
-    const auto windows = [&](std::string_view text, const Stretches& stretches) {
+    const auto windows = [&](const std::string& path, Split of, std::string_view text,
+                             const Stretches& stretches) {
       return naming_file(path, [&] {
-        return windows_dataset(token_windows(path, part, text, stretches, *tokenizer, options),
+        return windows_dataset(token_windows(path, of, text, stretches, *tokenizer, options),
                                *tokenizer, options);
       });
     };
-    if (other_file) {
-      const std::string text = whole_text_of(path);
+    const auto of_test_file = [&] {
+      const std::string text = whole_text_of(options.test_file);
       (void)text_parts(text, options.split, true, true, file);  // refuses what divides no text
-      return windows(text, {{0, text.size()}});
-    }
+      return windows(options.test_file, Split::Test, text, {{0, text.size()}});
+    };
+    const bool own_test = !options.test_file.empty();
+    if (own_test && part == Split::Test) return of_test_file();
     const OwnText& read = own();
-    if (part == Split::All) return windows(read.text, {{0, read.text.size()}});
+    if (part == Split::All) {
+      auto all = windows(file, part, read.text, {{0, read.text.size()}});
+      return own_test ? joined_dataset({std::move(all), of_test_file()}) : all;
+    }
     if (read.parts.of(part).empty()) return nullptr;
-    return windows(read.text, read.parts.of(part));
+    return windows(file, part, read.text, read.parts.of(part));
   };
 }
 
@@ -535,12 +564,6 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
 
 namespace {
 
-// The lines of a source's own file, and the classes that these name.
-struct OwnLines {
-  ClassLineSet set{};
-  std::vector<std::string> names{};
-};
-
 ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
   return naming_file(file, [&] {
     ClassLineSet out = parse_class_lines(file, options);
@@ -549,48 +572,60 @@ ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& opti
   });
 }
 
-OwnLines own_lines(const std::string& file, const ClassLineOptions& options) {
-  OwnLines out{lines_of_file(file, options), {}};
-  std::set<std::string> known;
-  for (const ClassLine& line : out.set.lines) known.insert(line.name);
-  out.names.assign(known.begin(), known.end());
-  if (out.set.pairs && options.length < 4)
+ClassLineSet own_lines(const std::string& file, const ClassLineOptions& options) {
+  ClassLineSet out = lines_of_file(file, options);
+  if (out.pairs && options.length < 4)
     throw make_error<ValueError>(FileName{file}, ": two texts of ", options.length,
                                  " tokens: give 4 or more");
   return out;
 }
 
-ClassLineSet test_lines(const OwnLines& own, const std::string& file,
+// With the class numbers of the training file.
+ClassLineSet test_lines(const ClassLineSet& own, const std::string& file,
                         const ClassLineOptions& options) {
   ClassLineSet out = lines_of_file(options.test_file, options);
-  if (out.pairs != own.set.pairs)
+  if (out.pairs != own.pairs)
     throw ValueError(cat(options.test_file, ": has lines of ",
                          out.pairs ? "two texts, " : "one text, ", file, " of ",
-                         own.set.pairs ? "two" : "one"));
-  for (ClassLine& line : out.lines) {
-    line.of_test_file = true;
-    if (!std::binary_search(own.names.begin(), own.names.end(), line.name))
-      throw ValueError(
-          cat(options.test_file, ": class '", line.name, "' is not among those of training"));
+                         own.pairs ? "two" : "one"));
+  std::vector<std::int32_t> numbers;
+  for (const std::string& name : out.names) {
+    const auto known = std::lower_bound(own.names.begin(), own.names.end(), name);
+    const bool is_known = known != own.names.end() && *known == name;
+    numbers.push_back(is_known ? static_cast<std::int32_t>(known - own.names.begin()) : -1);
   }
+  std::int64_t unknown = 0;
+  const ClassLine* first = nullptr;
+  for (const ClassLine& line : out.lines)
+    if (numbers[at(line.name)] < 0 && unknown++ == 0) first = &line;
+  if (first != nullptr)
+    throw ValueError(cat(options.test_file, ": line ", first->line, ": the class '",
+                         out.names[at(first->name)], "' is not among those of training, in ",
+                         unknown, " of ", out.lines.size(),
+                         " lines: correct these classes, or leave the lines out"));
+  for (ClassLine& line : out.lines) line.name = numbers[at(line.name)], line.of_test_file = true;
   return out;
 }
 
 // `test`: lines of the test file, where the part takes some.
-std::shared_ptr<Dataset> part_of_lines(const OwnLines& own, const ClassLineSet* test,
+std::shared_ptr<Dataset> part_of_lines(const ClassLineSet& own, const ClassLineSet* test,
                                        const Tokenizer& tokenizer, const std::string& file,
                                        Split split, const ClassLineOptions& options) {
   LinesOfPart all, part;
-  for (const ClassLine& line : own.set.lines) all.push_back(&line);
-  if (test != nullptr)
+  std::vector<std::string_view> groups = own.groups;
+  for (const ClassLine& line : own.lines) all.push_back(&line);
+  if (test != nullptr) {
     for (const ClassLine& line : test->lines) all.push_back(&line);
-  const Chosen chosen = chosen_lines(all, own.names, split, options, file);
+    groups.insert(groups.end(), test->groups.begin(), test->groups.end());
+  }
+  const Chosen chosen = chosen_lines(all, own.names, groups, split, options, file);
   if (chosen.samples.empty()) return nullptr;
   part.reserve(chosen.samples.size());
   for (const std::int64_t i : chosen.samples) part.push_back(all[at(i)]);
-  auto set = std::make_shared<ClassLines>(own.names, part, own.set.pairs, tokenizer, options.length,
+  all = {};
+  auto set = std::make_shared<ClassLines>(own.names, part, own.pairs, tokenizer, options.length,
                                           split, file, options.test_file);
-  set->add(own.set.notes);
+  set->add(own.notes);
   if (test != nullptr) set->add(test->notes);
   set->add(chosen.notes);
   return set;
@@ -610,7 +645,7 @@ PartReader read_class_lines(const std::string& file, std::shared_ptr<const Token
   const auto test = once([=] { return test_lines(own(), file, options); });
   return [=](Split part) {
     const bool tests = !options.test_file.empty() && (part == Split::Test || part == Split::All);
-    const OwnLines& lines = own();
+    const ClassLineSet& lines = own();
     const ClassLineSet* of_test_file = tests ? &test() : nullptr;
     return naming_file(
         file, [&] { return part_of_lines(lines, of_test_file, *tokenizer, file, part, options); });

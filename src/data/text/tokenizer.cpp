@@ -62,7 +62,7 @@ TokenizerParts open_parts(const std::string& path) {
   return parse_tokenizer_json(bytes_of(path), path);
 }
 
-// Replaces, as BERT's decoder does, what stands before a sign of a sentence.
+// Removes spaces before punctuation, as BERT's decoder does.
 void tidy_up(std::string& piece) {
   static constexpr std::pair<std::string_view, std::string_view> changes[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -125,7 +125,7 @@ struct Tokenizer::Impl {
   WordEncoder words;
   AddedFinder raw, uniform;
   std::int64_t size = 0;
-  /// By number, of which there may be far fewer than the largest says. Views of `parts`.
+  /// By number; there may be far fewer than the largest number. Views of `parts`.
   std::unordered_map<std::int64_t, std::string_view> texts;
   std::unordered_map<std::int64_t, const AddedToken*> added;
   std::unordered_map<std::string_view, std::int64_t> numbers;  // of added tokens; the first counts
@@ -136,7 +136,7 @@ TokenizerKind tokenizer_kind(const std::string& name) {
   for (int k = 0; k < 2; ++k)
     if (name == names[k]) return static_cast<TokenizerKind>(k);
   const std::string near = nearest(name, names, 2);
-  throw ValueError(cat("'", name, "' is no kind of tokenizer: bpe or wordpiece",
+  throw ValueError(cat("'", name, "' is not a kind of tokenizer: use bpe or wordpiece",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 

@@ -9,7 +9,6 @@
 
 #include <tenon/error.h>
 
-#include "base/index.h"
 #include "base/make_error.h"
 #include "base/str.h"
 #include "data/tokens/tokenizer_impl.h"
@@ -31,7 +30,7 @@ class TokenizerJson {
 
   Json parse(std::string_view bytes) const {
     Json json = io::parse_json_or_discard(bytes);
-    if (json.is_discarded() || !json.is_object()) damaged("is no JSON object");
+    if (json.is_discarded() || !json.is_object()) damaged("is not a JSON object");
     return json;
   }
 
@@ -55,7 +54,7 @@ class TokenizerJson {
   std::int64_t whole(const Json& value, const char* what) const {
     if (!value.is_number_integer() || value.get<double>() < 0 ||
         value.get<double>() >= static_cast<double>(kMostTokens))
-      damaged(cat("has ", what, " that is no number of a token"));
+      damaged(cat("has ", what, " that is not the number of a token"));
     return value.get<std::int64_t>();
   }
   const Json& list(const Json& json, const char* key) const {
@@ -210,7 +209,7 @@ class TokenizerJson {
     } else if (type == "BertProcessing" || type == "RobertaProcessing") {
       const auto number = [&](const char* key) {
         const Json& pair = list(json, key);
-        if (pair.size() != 2) damaged(cat("has '", key, "' that is no token with its number"));
+        if (pair.size() != 2) damaged(cat("has '", key, "' that is not a token with its number"));
         return whole(pair[1], key);
       };
       parts.before = {number("cls")};
@@ -258,7 +257,7 @@ class TokenizerJson {
 
   void added_tokens(const Json& json, TokenizerParts& parts) const {
     if (json.is_null()) return;
-    if (!json.is_array()) damaged("has 'added_tokens' that is no list");
+    if (!json.is_array()) damaged("has 'added_tokens' that is not a list");
     for (const Json& each : json)
       parts.added.push_back({text(each, "content"), whole(member(each, "id"), "an added token"),
                              flag(each, "special", false), flag(each, "normalized", false),
@@ -330,7 +329,7 @@ Json json_of_splits(const TokenizerParts& parts) {
   return Json().add("type", "Sequence").add("pretokenizers", std::move(steps));
 }
 
-// Texts by number, of which there may be far fewer than the largest says.
+// Texts by number; there may be far fewer than the largest number.
 using TextsByNumber = std::unordered_map<std::int64_t, std::string>;
 
 const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
@@ -430,7 +429,7 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& n
   const TokenizerJson reader(name);
   const Json json = reader.parse(bytes);
   if (!TokenizerJson::member(json, "model").is_object())
-    reader.damaged("has no 'model': it is no tokenizer.json");
+    reader.damaged("has no 'model': it is not a tokenizer.json");
   TokenizerParts parts;
   reader.model(json["model"], parts);
   reader.normalizer(TokenizerJson::member(json, "normalizer"), parts);
@@ -505,7 +504,7 @@ TokenizerParts parse_vocab_txt(std::string_view bytes, const std::string& name, 
   const auto needed = [&](const char* token) {
     const auto found = parts.model.numbers.find(std::string_view(token));
     if (found == parts.model.numbers.end())
-      reader.damaged(cat("has no line '", token, "': it is no vocabulary of WordPiece"));
+      reader.damaged(cat("has no line '", token, "': it is not a vocabulary of WordPiece"));
     return found->second;
   };
   parts.model.unknown = needed("[UNK]");

@@ -106,7 +106,7 @@ TextUnit text_unit(const std::string& text) {
     if (text == names[k]) return static_cast<TextUnit>(k);
   }
   const std::string near = nearest(text, names, 4);
-  throw ValueError(cat("'", text, "' is no unit of text: bytes, chars, words or pieces",
+  throw ValueError(cat("'", text, "' is not a unit of text: use bytes, chars, words or pieces",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
@@ -168,7 +168,7 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::int64_t
       out.push_back(other->second);
       ++outside;
     } else {
-      throw ValueError(cat("'", token, "' is none of the ", size(), " tokens that are known"));
+      throw ValueError(cat("'", token, "' is not one of the ", size(), " known tokens"));
     }
   });
   if (unknown != nullptr) *unknown += outside;

@@ -115,7 +115,7 @@ void AddedScanner::end() {
   takes_spaces_ = false;
 }
 
-// What has the longest token and one sign more behind it is settled. Stretches are as long as the
+// What has the longest token and one sign more after it is settled. Stretches are as long as the
 // longest token, so that each sign is looked at twice.
 void AddedScanner::scan(bool ended) {
   const std::size_t behind = finder_.longest();

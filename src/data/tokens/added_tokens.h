@@ -1,10 +1,10 @@
-// Added tokens are looked for in a text before it falls into words, as Hugging Face's tokenizers do
-// it: of those that begin first the longest. One that may stand only alone, and does not, is text,
-// and no other is looked for within it.
+// Added tokens are searched in a text before it is split into words, as in Hugging Face's
+// tokenizers: the longest of those that begin first. A token that must be a word of its own, and is
+// not, is text, and no other token is searched within it.
 //
-// Which token begins at a place tells one automaton (Aho and Corasick, "Efficient string matching",
-// 1975) of all tokens' texts, which reads from the text's end: time is linear in the text, whatever
-// the tokens are.
+// One automaton of all tokens' texts (Aho and Corasick, "Efficient string matching", 1975) reads
+// the text from its end and finds the token that begins at a place. Time is linear in the text, for
+// any tokens.
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ class AddedFinder {
 /// Divides a text that comes part by part.
 class AddedScanner {
  public:
-  /// text(part, last): what lies between tokens; after `last`, which may come with no more text, a
+  /// text(part, last): the text between tokens; after `last`, which may come with no more text, a
   /// token or the end follows.
   using Text = std::function<void(std::u32string_view part, bool last)>;
   using Token = std::function<void(const AddedToken&)>;
@@ -83,10 +83,10 @@ class AddedScanner {
   Text text_;
   Token token_;
   std::u32string kept_;  // what is not settled yet
-  // Places in it: of what no text() had yet, and of what no token was looked for in yet; and behind
+  // Places in it: of what no text() had yet, and of what no token was looked for in yet; and after
   // the last sign that is no white space.
   std::size_t from_ = 0, at_ = 0, solid_ = 0;
-  char32_t before_ = 0;        // what stood before it; 0 at the beginning of a text
+  char32_t before_ = 0;        // the character before it; 0 at the start of a text
   bool takes_spaces_ = false;  // the token before it takes the white space that follows
   std::vector<std::int32_t> begins_;
 };

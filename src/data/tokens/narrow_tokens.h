@@ -31,7 +31,7 @@ class NarrowTokens {
   std::int64_t size() const {
     return std::visit([](const auto& tokens) { return std::ssize(tokens); }, tokens_);
   }
-  /// Writes `count` numbers from place `from` on, and returns what lies behind them.
+  /// Writes `count` numbers from place `from` on, and returns the address after them.
   std::int64_t* copy(std::int64_t from, std::int64_t count, std::int64_t* out) const {
     return std::visit(
         [&](const auto& tokens) { return std::copy_n(tokens.begin() + from, count, out); },

@@ -50,7 +50,7 @@ std::int64_t together(const std::string& a, const std::string& b, const Numbers&
 std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& numbers) {
   const std::int64_t none = std::ssize(numbers);
   std::vector<std::string> parts = characters_of(word);
-  std::vector<std::int64_t> joins;  // of part k with the one behind it
+  std::vector<std::int64_t> joins;  // of part k with the one after it
   for (std::size_t k = 0; k + 1 < parts.size(); ++k)
     joins.push_back(together(parts[k], parts[k + 1], numbers, none));
   while (!joins.empty()) {
@@ -69,7 +69,7 @@ std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& nu
   for (const std::string& part : parts) {
     const auto found = numbers.find(part);
     if (found == numbers.end())
-      throw ValueError(cat("'", part, "' is none of the ", none, " tokens that are known"));
+      throw ValueError(cat("'", part, "' is not one of the ", none, " known tokens"));
     out.push_back(found->second);
   }
   return out;
@@ -84,7 +84,7 @@ struct NeighboursHash {
   }
 };
 
-// The words of a text as tokens, and where which neighbours stand.
+// The words of a text as tokens, and the places of each pair of neighbours.
 class Joiner {
  public:
   Joiner(std::string_view text, const Numbers& numbers) {
@@ -105,12 +105,12 @@ class Joiner {
     changed_.clear();
   }
 
-  // The commonest neighbours, of equals those of lower numbers; false when none stand twice.
+  // The most frequent neighbours, of equals those of lower numbers; false if none occur twice.
   bool commonest(Neighbours& out) {
     for (; !heap_.empty(); heap_.pop()) {
       const Candidate top = heap_.top();
       if (top.count < 2) return false;
-      if (places_.at(top.pair).count != top.count) continue;  // counted anew since
+      if (places_.at(top.pair).count != top.count) continue;  // counted again since
       out = top.pair;
       return true;
     }
@@ -156,7 +156,7 @@ class Joiner {
     }
   };
 
-  // Adds a word's neighbours to the counts, or takes them away: those of which one is marked.
+  // Adds to the counts, or subtracts, a word's neighbours of which at least one is marked.
   void count(std::size_t w, const std::vector<bool>& marked, std::int64_t sign) {
     const Word& word = words_[w];
     for (std::size_t k = 0; k + 1 < word.tokens.size(); ++k) {

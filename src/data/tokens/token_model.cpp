@@ -7,8 +7,6 @@
 #include <queue>
 #include <set>
 
-#include "base/index.h"
-
 namespace tenon::data {
 namespace {
 
@@ -16,7 +14,7 @@ std::uint64_t pair_key(std::int64_t left, std::int64_t right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint64_t>(right);
 }
 
-// Bytes of the UTF-8 sign at the beginning of text that is well-formed.
+// Bytes of the first UTF-8 character of a well-formed text.
 std::size_t sign_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
@@ -38,9 +36,9 @@ const PairMerger::Merge* PairMerger::find(std::int64_t left, std::int64_t right)
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// Of few signs each join looks at all that are left.
+// With few characters, each merge looks at all remaining ones.
 void PairMerger::join_few(std::vector<std::int64_t>& tokens) const {
-  std::array<const Merge*, kFew> merges{};  // of a token with the one behind it
+  std::array<const Merge*, kFew> merges{};  // of a token with the one after it
   std::size_t count = tokens.size();
   for (std::size_t k = 0; k + 1 < count; ++k) merges[k] = find(tokens[k], tokens[k + 1]);
   for (;;) {
@@ -66,7 +64,7 @@ void PairMerger::join(std::vector<std::int64_t>& tokens) const {
   struct Candidate {
     std::int32_t rank;
     std::uint32_t left;                             // its place
-    std::int32_t first, second;                     // what stood there: otherwise it is out of date
+    std::int32_t first, second;                     // the tokens there: otherwise it is out of date
     bool operator<(const Candidate& other) const {  // the heap's top is the earliest
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
@@ -144,7 +142,8 @@ std::int64_t WordEncoder::append_pairs(std::string_view word,
 
 // The longest token of the vocabulary, then the longest of the rest; a rest without one makes the
 // whole word unknown. Only sizes that tokens have are looked for, so that a word takes a time in
-// proportion to its length, whatever length a file allows. Tokens are UTF-8: they end with signs.
+// proportion to its length, whatever length a file allows. Tokens are UTF-8: they end at the end of
+// a character.
 std::int64_t WordEncoder::append_longest(std::string_view word,
                                          std::vector<std::int64_t>& out) const {
   const std::size_t before = out.size();

@@ -25,11 +25,11 @@ struct TokenMerge {
   std::int64_t left, right, joined;
 };
 
-/// Byte-pair encoding: signs, then of all neighbours those whose merge is the earliest.
+/// Byte-pair encoding: starts with characters and merges the neighbours with the earliest merge.
 class PairMerger {
  public:
   explicit PairMerger(const std::vector<TokenMerge>& merges);
-  /// Joins in place, in n log n for n signs, of which there are fewer than 2^32.
+  /// Merges in place, in n log n for n characters; n is below 2^32.
   void join(std::vector<std::int64_t>& tokens) const;
 
  private:
@@ -50,16 +50,16 @@ struct TokenModel {
   std::optional<std::int64_t> unknown;
   bool join_unknown = false;  // of Bpe: neighbours that are unknown are one
   bool whole_words = false;   // of Bpe: a word of the vocabulary is not taken apart
-  std::string prefix = "##";  // of WordPiece: of parts behind a word's first
-  std::size_t longest = 100;  // of WordPiece: signs of a word that is looked at
+  std::string prefix = "##";  // of WordPiece: of parts after a word's first
+  std::size_t longest = 100;  // of WordPiece: most characters of a word that is split
 };
 
 /// Words into numbers, by a model that outlives it.
 class WordEncoder {
  public:
   explicit WordEncoder(const TokenModel& model);
-  /// Appends the numbers of a word. Returns how much of it the vocabulary does not hold: signs, or
-  /// of WordPiece 1 for the word.
+  /// Appends the numbers of a word. Returns how much of it is not in the vocabulary: characters, or
+  /// for WordPiece 1 for the word.
   std::int64_t append(std::string_view word, std::vector<std::int64_t>& out) const;
 
  private:
@@ -73,12 +73,12 @@ class WordEncoder {
   std::vector<std::size_t> first_sizes_, later_sizes_;
 };
 
-/// Words of a text and how often each stands there, in the order of their first.
+/// Words of a text and how often each occurs, in the order of first occurrence.
 using WordCounts = std::vector<std::pair<std::u32string, std::int64_t>>;
-/// Learns up to `most` tokens: `first` ones that stand for no text, signs of the words and of
-/// `alphabet` in ascending order, then joined neighbours that stand together `least` times or more,
-/// the commonest first, of equally common ones that of lower numbers. Throws ValueError where
-/// `most` do not hold the signs.
+/// Learns up to `most` tokens: the `first` ones, which have no text; the characters of the
+/// words and of `alphabet` in ascending order; then merged neighbours that occur together at least
+/// `least` times, the most frequent first and, if equally frequent, the ones with lower numbers
+/// first. Throws ValueError if `most` is below the number of characters.
 TokenModel learn_tokens(const WordCounts& words, TokenModel::Kind kind, std::int64_t most,
                         std::int64_t least, const std::u32string& alphabet,
                         const std::vector<std::string>& first);

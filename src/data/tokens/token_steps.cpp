@@ -65,7 +65,8 @@ std::u32string after(const std::u32string& text, const NormalStep& step) {
 
 // ---- Splitting
 
-// Runs of signs that are not `apart` and no space; those that are stand alone.
+// Runs of characters that are neither `apart` nor spaces. Each `apart` character is a run of its
+// own.
 template <class Apart, class Use>
 void split_at_space(std::u32string_view text, const Apart& apart, const Use& use) {
   std::size_t from = 0;
@@ -84,7 +85,7 @@ void split_at_space(std::u32string_view text, const Apart& apart, const Use& use
   end_word(text.size());
 }
 
-// How many signs 's, 't, 're, 've, 'm, 'll or 'd take here, or 0.
+// The number of characters of 's, 't, 're, 've, 'm, 'll or 'd at this position, or 0.
 std::size_t contraction(std::u32string_view text, std::size_t at) {
   if (text[at] != '\'' || at + 1 == text.size()) return 0;
   const char32_t a = text[at + 1], b = at + 2 < text.size() ? text[at + 2] : 0;
@@ -120,7 +121,8 @@ void split_as_gpt2(std::u32string_view text, const Use& use) {
   }
 }
 
-// GPT-2 shows bytes that are no visible sign of Latin-1 as those from 256 on, in order.
+// GPT-2 represents bytes that are not visible Latin-1 characters by the code points from 256 on, in
+// order.
 struct ByteSigns {
   ByteSigns() {
     back.fill(-1);
@@ -192,7 +194,7 @@ class Splitter {
   }
 
  private:
-  // The signs of a word's bytes.
+  // The characters that represent a word's bytes.
   std::string_view as_signs(std::u32string_view word) {
     word_.clear();
     char bytes[4];

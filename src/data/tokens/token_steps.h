@@ -21,8 +21,8 @@ struct NormalStep {
 std::u32string made_uniform(std::u32string text, const std::vector<NormalStep>& steps);
 
 struct SplitStep {
-  /// Bert: at white space, each sign of punctuation alone. Bytes: as GPT-2's pattern says, and
-  /// every byte becomes a visible sign. Spaces: at white space.
+  /// Bert: at white space, with each punctuation character on its own. Bytes: by GPT-2's pattern,
+  /// and every byte becomes a visible character. Spaces: at white space.
   enum class Kind { Bert, Bytes, Spaces } kind = Kind::Bert;
   // Of Kind::Bytes.
   bool space_before = false, pattern = true;
@@ -31,10 +31,11 @@ struct SplitStep {
 /// the text is no later part of one that was cut where word_ends_between() says so.
 void each_word(std::u32string_view text, const std::vector<SplitStep>& steps, bool begins,
                const std::function<void(std::string_view)>& use);
-/// Whether a word ends between two neighbours, whatever stands around them.
+/// Whether a word ends between two neighbours, for any text around them.
 bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitStep>& steps);
 
-/// The visible sign that stands for a byte in GPT-2's vocabulary, and back (-1: for none).
+/// The visible character for a byte in GPT-2's vocabulary, and the byte of such a
+/// character (-1: of another character).
 char32_t sign_of_byte(unsigned char byte);
 int byte_of_sign(char32_t sign);
 

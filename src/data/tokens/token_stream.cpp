@@ -1,5 +1,5 @@
-// The way of a text: signs, added tokens, uniform text, added tokens that are looked for in that,
-// words, numbers.
+// The stages of a text: characters, added tokens, normalized text, added tokens in the normalized
+// text, words, numbers.
 #include "data/tokens/token_stream.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void TokenStream::end() {
   raw_.end();
 }
 
-// A normal form changes no more than lies between two signs that stand apart.
+// A normal form changes only text between two characters that never combine.
 void TokenStream::make_uniform(std::u32string_view part, bool last) {
   if (parts_.normal.empty()) {
     uniform_.push(part);

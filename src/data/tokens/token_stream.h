@@ -42,7 +42,7 @@ class TokenStream {
   std::vector<std::int64_t>& out_;
   std::int64_t unknown_ = 0;
   std::uint64_t read_ = 0;  // bytes
-  std::string begun_;       // of a sign
+  std::string begun_;       // bytes of an incomplete character
   std::u32string signs_, unsettled_, word_;
   bool begins_ = true;  // the next word is the first between two added tokens
   AddedScanner uniform_, raw_;

@@ -15,10 +15,10 @@ namespace tenon::data {
 struct AddedToken {
   std::string text;
   std::int64_t number = 0;
-  bool special = true;      ///< stands for no text
-  bool normalized = false;  ///< looked for in what the text is after it was made uniform
+  bool special = true;                           ///< has no text
+  bool normalized = false;                       ///< searched in the normalized text
   bool takes_left = false, takes_right = false;  ///< white space beside it
-  bool alone = false;                            ///< no letter or digit stands beside it
+  bool alone = false;                            ///< no letter or digit is next to it
 };
 
 enum class TokenDecoding { Spaces, Bytes, WordPiece };

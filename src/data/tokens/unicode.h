@@ -8,7 +8,7 @@
 
 namespace tenon::data {
 
-/// Code points of UTF-8. Throws FormatError, naming the byte, for what is none.
+/// Code points of UTF-8. Throws FormatError, naming the byte, for invalid bytes.
 std::u32string code_points(std::string_view text);
 /// The same, appended; bytes are counted from `first`.
 void append_code_points(std::u32string& out, std::string_view text, std::uint64_t first = 0);
@@ -26,14 +26,14 @@ bool is_punctuation(char32_t c);      ///< category P, and all signs of ASCII
 bool is_control_sign(char32_t c);     ///< Cc, Cf, Co and Cs, but for tab and line ends
 bool is_nonspacing_mark(char32_t c);  ///< category Mn
 bool is_mark(char32_t c);             ///< category M
-bool is_word_sign(char32_t c);        ///< what \w stands for in regular expressions of Unicode
+bool is_word_sign(char32_t c);        ///< matches \w in regular expressions of Unicode
 bool is_chinese(char32_t c);          ///< an ideograph, which BERT sets apart
 void append_lower(std::u32string& out, char32_t c);
 
 enum class NormalForm { C, D, KC, KD };
 std::u32string normal_form(std::u32string_view text, NormalForm form);
-/// Whether no normal form joins or exchanges this sign with what stands before it, also after
-/// letters were lowered and marks and control signs taken away. False where that is not known.
+/// Whether no normal form joins or exchanges this sign with the one before it, also after letters
+/// were lowered and marks and control signs removed. False if that is not known.
 bool stands_apart(char32_t c);
 
 }  // namespace tenon::data

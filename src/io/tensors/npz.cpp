@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include <tenon/error.h>
-
 #include "base/str.h"
 #include "io/archives/zip.h"
 #include "io/file.h"

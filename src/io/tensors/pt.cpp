@@ -119,7 +119,7 @@ class LegacyPt {
       const auto found = missing.find(key);
       if (found == missing.end())
         throw make_error<FormatError>(FileName{name_}, ": lists storage '", key.substr(0, 120),
-                                      "' twice, or no tensor has it: the file is damaged");
+                                      "' twice or without a tensor: the file is damaged");
       place(*found->second);
       missing.erase(found);
     }

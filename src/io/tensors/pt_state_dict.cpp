@@ -79,7 +79,7 @@ void StateDictReader::read(WeightTable& table) {
 }
 
 void StateDictReader::walk(const std::string& prefix, std::uint32_t place, int depth) {
-  if (depth > kDeepest) damaged(cat("nests more than ", kDeepest, " dictionaries"));
+  if (depth > kDeepest) damaged(cat("has more than ", kDeepest, " nested dictionaries"));
   const PicklePart& part = pickle_.at(place);
   const bool keyed = part.kind == Kind::Dict;
   for (std::size_t i = 0; i < part.items.size(); i += keyed ? 2 : 1) {
@@ -224,7 +224,7 @@ void StateDictReader::read_extent(const std::string& name, const Stretch& stretc
     last = steps > 0 && view.strides[i] > room / steps ? room : last + view.strides[i] * steps;
   }
   if (last >= room)
-    refuse(name, cat("reaches beyond its storage '", shown_key(view.storage->key), "' of ", room,
+    refuse(name, cat("extends beyond its storage '", shown_key(view.storage->key), "' of ", room,
                      " elements"));
   view.offset += stretch.offset;  // the stretch has the view's own element type
 }
@@ -254,7 +254,7 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
   const TorchType* type = torch_type(named);
   const std::uint64_t items = whole(cat("storage ", key), pickle_.item(id, 4));
   if (items > std::uint64_t{1} << 56)
-    damaged(cat("says that storage '", shown_key(key), "' has ", items, " elements"));
+    damaged(cat("states that storage '", shown_key(key), "' has ", items, " elements"));
   std::shared_ptr<TorchStorage>& storage = storages_[key];
   if (storage == nullptr) {
     storage = std::make_shared<TorchStorage>();

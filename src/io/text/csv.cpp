@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <tenon/error.h>
+#include <tenon/io.h>
 
 #include "base/make_error.h"
 #include "io/text/csv_layout.h"
@@ -17,6 +18,19 @@ namespace {
 constexpr std::size_t kMaxFields = 1u << 20;
 
 }  // namespace
+
+std::string csv_field(std::string_view field, char separator) {
+  const char special[] = {separator, '"', '\n', '\r', '\0'};
+  if (field.find_first_of(special) == std::string_view::npos && !field.starts_with('#') &&
+      without_mark(field).size() == field.size())
+    return std::string(field);
+  std::string out = "\"";
+  for (const char c : field) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
 
 CsvReader::CsvReader(std::string_view bytes, std::string name, CsvFormat format)
     : rest_(without_mark(bytes)), name_(std::move(name)), format_(format) {

@@ -2,6 +2,7 @@
 //
 // The parser does not recurse, so the event handler limits the depth. A byte order mark before the
 // text is skipped. Strings must be UTF-8.
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 

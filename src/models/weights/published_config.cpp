@@ -59,7 +59,7 @@ std::string activation_of(PublishedFields& fields, const char* key, const char* 
 void refuse_foreign_parts(PublishedFields& fields) {
   fields.require("add_cross_attention", false, "it has no attention to an encoder");
   if (fields.truth("is_encoder_decoder", false))
-    fields.refuse("'is_encoder_decoder' is true", "it has no encoder beside it");
+    fields.refuse("'is_encoder_decoder' is true", "it has no encoder");
   if (const Json* pruned = fields.find("pruned_heads"); pruned != nullptr && !pruned->empty())
     fields.refuse("'pruned_heads' names heads that were taken out", "all layers have all heads");
   if (fields.find("quantization_config") != nullptr)
@@ -157,7 +157,7 @@ std::vector<std::string> labels_of(PublishedFields& fields, std::int64_t& count)
   if (map == nullptr || !map->is_object() || map->empty()) return {};
   count = static_cast<std::int64_t>(map->size());
   std::vector<std::string> names(map->size());
-  bool numbered = true;  // "LABEL_0", which is no name
+  bool numbered = true;  // "LABEL_0", which is not a name
   for (const auto& [key, value] : map->members()) {
     const auto number = static_cast<std::uint64_t>(std::strtoull(key.c_str(), nullptr, 10));
     if (!value.is_string() || number >= names.size() || cat(number) != key) return {};
@@ -320,7 +320,7 @@ void read_family(const std::string& type, PublishedFields& fields, PublishedName
 
 namespace {
 
-// Beside a file any program's config.json may lie.
+// The config.json beside a file may belong to any program.
 bool is_published(const std::string& text) {
   const Json json = io::parse_json_or_discard(text);
   return json.is_object() && (json.contains("model_type") || json.contains("architecture"));

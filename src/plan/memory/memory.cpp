@@ -247,11 +247,12 @@ void delay_reuse(Allocations& allocations, const Program& program) {
   }
 }
 
-void check_limit(const Program& p, std::int64_t limit) {
-  if (limit <= 0 || p.peak_bytes() <= limit) return;
-  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()),
-                        " at its peak, more than the limit of ", size_text(limit), " (largest: ",
-                        largest_values(p), "): use a smaller batch or raise the limit"));
+void check_limit(const Program& p, const PlanOptions& options) {
+  const std::int64_t most = options.most_memory();
+  if (most <= 0 || p.peak_bytes() <= most) return;
+  throw MemoryError(cat("this would take ", size_text(p.peak_bytes()), " at its peak, more than ",
+                        options.most_memory_text(), " (largest: ", largest_values(p),
+                        "): ", options.less_memory_advice()));
 }
 
 Allocations values_of(Program& p) {
@@ -318,16 +319,26 @@ bool shares_no_memory(const Program& p) {
   return bytes <= kApart;
 }
 
+std::string PlanOptions::most_memory_text() const {
+  const std::string size = size_text(most_memory());
+  return limited_by_user() ? cat("the limit of ", size) : cat("the ", size, " of the device");
+}
+
+std::string PlanOptions::less_memory_advice() const {
+  return limited_by_user() ? "use a smaller batch or raise the limit"
+                           : "use a smaller batch, a lower precision or a smaller network";
+}
+
 void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
   const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
   const bool delays = shares && program.traits.overlaps_steps;
   place_all(program, shares, delays);
   // If only the delay exceeds the memory limit, plans again without the delay.
-  if (delays && options.memory_limit > 0 && program.peak_bytes() > options.memory_limit)
+  if (delays && options.most_memory() > 0 && program.peak_bytes() > options.most_memory())
     place_all(program, shares, false);
   list_calls(program);
-  check_limit(program, options.memory_limit);
+  check_limit(program, options);
 }
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 
 #include "base/contains.h"
 #include "base/index.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "graph/attrs.h"
 #include "plan/merge/merge.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon {
 namespace {

@@ -2,8 +2,8 @@
 // engine allows it (Capabilities::no_shared_launch).
 //
 // The longest path through the steps never grows: a region joins others only if it need not wait
-// for a late operand and nothing urgent has to wait for it. plan/merge/times.h models the times; a
-// join contracts nodes of that graph.
+// for a late operand and nothing urgent has to wait for it. plan/program/times.h models the times;
+// a join contracts nodes of that graph.
 #include <algorithm>
 #include <utility>
 

@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "plan/merge/epilogue.h"
 #include "plan/merge/product_columns.h"
+#include "plan/program/strides.h"
 #include "plan/regions/fuse.h"
-#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

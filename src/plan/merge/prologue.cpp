@@ -13,8 +13,8 @@
 #include "base/str.h"
 #include "plan/merge/merge.h"
 #include "plan/program/region_key.h"
+#include "plan/program/strides.h"
 #include "plan/program/tune.h"
-#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

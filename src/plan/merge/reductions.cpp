@@ -18,8 +18,8 @@
 #include "plan/merge/epilogue.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/product_columns.h"
+#include "plan/program/strides.h"
 #include "plan/regions/fuse.h"
-#include "plan/regions/lower.h"
 
 namespace tenon {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/contains.h"
 #include "base/str.h"
 #include "plan/merge/merge.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon {
 namespace {

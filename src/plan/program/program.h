@@ -109,13 +109,24 @@ struct PlanOptions {
   Tuning* tuning = nullptr;             // null: engines by estimate alone
   std::span<const RoundedCopy> copies;  // of weights that the program reads
   PassSet disabled;                     // passes that are switched off
-  std::int64_t memory_limit = 0;        // bytes; 0: no limit
+  std::int64_t memory_limit = 0;        // set by the user, in bytes; 0: none
+  std::int64_t device_memory = 0;       // in bytes; 0: unknown
   bool results_apart = false;           // no two results share a value, as loop bodies require
   // NHWC activations (plan/layout/layout.h); plan_program() decides once
   bool channels_last = false;
   // The graph or the regions are checked after each pass, as builds without NDEBUG always do.
   bool checks_passes = false;
   bool enabled(PassId pass) const { return !disabled.contains(pass); }
+  /// Whether the user's limit is smaller than the device's memory.
+  bool limited_by_user() const {
+    return memory_limit > 0 && (device_memory == 0 || memory_limit < device_memory);
+  }
+  /// The most bytes that a program may take; 0: no limit.
+  std::int64_t most_memory() const { return limited_by_user() ? memory_limit : device_memory; }
+  /// "the limit of 2 GiB" or "the 16 GiB of the device", whichever is smaller.
+  std::string most_memory_text() const;
+  /// What to do if a program takes more.
+  std::string less_memory_advice() const;
 };
 
 /// Plans the evaluation of `roots`. `leaves` receives the graph's leaves in the order in which a

@@ -82,6 +82,21 @@ std::string row_text(const std::string& key, const TuneChoice& c) {
   return line + checksum(line);
 }
 
+// Engines of earlier builds by their present names, in a list such as "native, cublaslt 130002".
+std::string present_names(std::string_view names) {
+  constexpr std::string_view kEarlier = "picture", kPresent = "image", kBetween = ", ";
+  std::string out;
+  for (std::size_t start = 0; start < names.size();) {
+    const std::size_t end = std::min(names.find(kBetween, start), names.size());
+    const std::string_view one = names.substr(start, end - start),
+                           name = one.substr(0, one.find(' '));
+    if (start > 0) out += kBetween;
+    out += name == kEarlier ? cat(kPresent, one.substr(name.size())) : std::string(one);
+    start = end + kBetween.size();
+  }
+  return out;
+}
+
 bool read_row(std::string_view line, std::string& key, TuneChoice& c) {
   if (line.size() > kLongestLine) return false;
   std::string_view fields[kFields];
@@ -95,10 +110,10 @@ bool read_row(std::string_view line, std::string& key, TuneChoice& c) {
   if (count != kFields || fields[0].empty() || fields[1].empty()) return false;
   if (checksum(line.substr(0, line.rfind('\t') + 1)) != fields[8]) return false;
   key = fields[0];
-  c = {std::string(fields[1]), std::string(fields[2]),
-       std::string(fields[3]), 0,
-       std::string(fields[5]), 0,
-       std::string(fields[7])};
+  c = {present_names(fields[1]), std::string(fields[2]),
+       std::string(fields[3]),   0,
+       present_names(fields[5]), 0,
+       present_names(fields[7])};
   return read_microseconds(fields[4], c.microseconds) &&
          read_microseconds(fields[6], c.next_microseconds);
 }

@@ -485,10 +485,10 @@ class Cutter {
       top += workspace;
     }
     p.arena_bytes = p.workspace_offset = top;
-    if (options.memory_limit > 0 && p.peak_bytes() > options.memory_limit)
+    if (options.most_memory() > 0 && p.peak_bytes() > options.most_memory())
       throw MemoryError(cat("this would take ", size_text(p.peak_bytes()), " on ", p.devices.size(),
-                            " devices, more than the limit of ", size_text(options.memory_limit),
-                            ": use a smaller batch"));
+                            " devices, more than ", options.most_memory_text(), ": ",
+                            options.less_memory_advice()));
   }
 
   const std::vector<Tensor> roots_;

@@ -57,8 +57,8 @@ std::size_t nodes_of(const Tensor& value) {
 
 // What of a graph does not depend on anything that learns and is read by what does: what takes
 // fewer nodes first, for of several layers in a row dropout changes which is met first. What is
-// made of the input without any weight, as the mask of a text's filler, is recomputed: in its place
-// stands the input.
+// made of the input without any weight, as the mask of a text's filler, is recomputed: the input
+// takes its place.
 std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
                                    const std::vector<Tensor>& learning) {
   std::unordered_set<const Node*> live, of_input, of_weights;

@@ -17,6 +17,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
+#include "data/samples/sample_pieces.h"
 #include "train/adapting/frozen.h"
 #include "train/adapting/kept_file.h"
 #include "train/batches/batches.h"
@@ -38,7 +39,7 @@ class KeptSet final : public data::DerivedDataset {
  public:
   KeptSet(std::vector<std::shared_ptr<const KeptRecords>> variants,
           const std::shared_ptr<const data::Dataset>& of, const Shape& shape, bool in_memory)
-      : DerivedDataset(info_of(of->info(), shape, in_memory && variants.size() == 1), {of}),
+      : DerivedDataset(info_of(of->info(), shape, in_memory), {of}),
         variants_(std::move(variants)) {}
 
  private:
@@ -57,8 +58,7 @@ class KeptSet final : public data::DerivedDataset {
   }
   void take(const KeptRecords& from, std::span<const std::int64_t> indices, void* inputs,
             void* targets) const {
-    const std::size_t of_input = at(input_shape().numel()) * sizeof(float),
-                      of_target = at(target_shape().numel()) * item_size(target_dtype());
+    const std::size_t of_input = data::input_bytes(info()), of_target = data::target_bytes(info());
     auto* input = static_cast<std::byte*>(inputs);
     auto* target = static_cast<std::byte*>(targets);
     for (const std::int64_t index : indices) {
@@ -99,14 +99,14 @@ void add_examples(Digester& out, const data::Dataset& set) {
       try {
         out.add(images->bytes(k));
       } catch (const IoError&) {
-        out.add("unreadable");  // another image stands in for it, or it is an error later
+        out.add("unreadable");  // another image replaces it, or it is an error later
       }
     }
     return;
   }
   constexpr std::int64_t kAtOnce = 256;
-  const std::size_t of_input = at(set.input_shape().numel()) * item_size(set.input_dtype()),
-                    of_target = at(set.target_shape().numel()) * item_size(set.target_dtype());
+  const std::size_t of_input = data::input_bytes(set.info()),
+                    of_target = data::target_bytes(set.info());
   std::string inputs(of_input * at(kAtOnce), '\0'), targets(of_target * at(kAtOnce), '\0');
   std::vector<std::int64_t> numbers;
   for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
@@ -141,8 +141,7 @@ class Keeper {
 
  private:
   std::size_t record_bytes(const data::Dataset& set) const {
-    return at(values_.count() * set.views()) * sizeof(float) +
-           at(set.target_shape().numel()) * item_size(set.target_dtype());
+    return at(values_.count() * set.views()) * sizeof(float) + data::target_bytes(set.info());
   }
   std::int64_t bytes_of(const Job& job) const {
     return static_cast<std::int64_t>(record_bytes(*job.source->set)) * job.source->set->size();

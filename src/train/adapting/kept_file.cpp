@@ -2,21 +2,18 @@
 // their digest (16). Numbers are in the machine's byte order, which the magic checks.
 #include "train/adapting/kept_file.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
+#include <exception>
 
 #include "base/str.h"
-#include "base/system/folder_names.h"
 
 namespace tenon::train {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kEnding[] = ".kept";
+constexpr std::int64_t kDay = 24 * 3600;  // in seconds
+
+std::string name_of(const Digest& key) { return key.hex() + kEnding; }
 
 struct Header {
   std::uint64_t magic = 0x313054504b4e4554ull;  // "TENKPT01" where the lowest byte comes first
@@ -45,17 +42,17 @@ KeptRecords::KeptRecords(std::unique_ptr<const io::MappedFile> file, std::size_t
       first_(reinterpret_cast<const std::byte*>(file_->bytes().data()) + offset),
       bytes_(bytes_of_one) {}
 
-std::string KeptFolder::file_of(const Digest& key) const {
-  return cat(path_, "/", key.hex(), kEnding);
-}
+std::string KeptFolder::file_of(const Digest& key) const { return cat(path_, "/", name_of(key)); }
 
 std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int64_t examples,
                                                     std::size_t bytes_of_one,
                                                     std::string& why) const {
   why.clear();
+  if (path_.empty()) return nullptr;
   const std::string name = file_of(key);
-  if (path_.empty() || !io::file_exists(name)) return nullptr;
   try {
+    const CacheFolder folder(path_);
+    if (folder.fd() < 0 || !folder.holds(name_of(key))) return nullptr;
     const int fd = open_cache_file(name);
     if (fd < 0) throw IoError("another user may have written it");
     auto file = std::make_unique<const io::MappedFile>(std::make_unique<io::InputFile>(name, fd));
@@ -75,8 +72,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
     file->require_whole();
     if (!(sum.result() == wanted)) throw FormatError("its checksum does not match");
-    std::error_code ignored;
-    fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
+    folder.touch(name_of(key));
     return std::make_shared<const KeptRecords>(std::move(file), sizeof header, bytes_of_one);
   } catch (const Error& error) {
     why = cat(name, " is not used: ", error.what());
@@ -84,54 +80,28 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
   return nullptr;
 }
 
-void KeptFolder::remove(const Digest& key) const noexcept {
-  if (!why_refused(path_).empty()) return;
-  std::error_code ignored;
-  fs::remove(file_of(key), ignored);
+void KeptFolder::remove(const Digest& key) const noexcept try {
+  const CacheFolder folder(path_);
+  if (folder.fd() >= 0) folder.remove(name_of(key));
+} catch (const std::exception&) {  // out of memory: the file stays until room is needed
+  return;
 }
 
 void KeptFolder::make_room(std::int64_t bytes) const {
   if (path_.empty())
     throw KeptError("there is no folder for caches: set HOME, or TENON_CACHE to a folder");
-  struct Entry {
-    fs::path path;
-    fs::file_time_type time;
-    std::int64_t bytes;
-  };
   if (bytes > limit_)
     throw KeptError(cat(path_, ": ", size_text(bytes), " exceed the limit of ", size_text(limit_),
                         " ('frozen_cache')"));
-  // What lies in a folder that is not used is not Tenon's to remove.
-  if (const std::string why = why_refused(path_); !why.empty()) throw KeptError(why);
-  std::error_code error;
-  std::vector<Entry> entries;
-  std::int64_t total = 0;
-  for (const std::string& name : names_in(path_, error)) {
-    std::error_code ignored;
-    const fs::path path = cat(path_, "/", name);
-    Entry entry{path, fs::last_write_time(path, ignored),
-                static_cast<std::int64_t>(fs::file_size(path, ignored))};
-    if (ignored) continue;
-    // What a killed process left behind.
-    if (name.ends_with(".tmp") &&
-        fs::file_time_type::clock::now() - entry.time > std::chrono::hours(24))
-      fs::remove(entry.path, ignored);
-    if (!name.ends_with(kEnding)) continue;
-    total += entry.bytes;
-    entries.push_back(std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.time < b.time; });
-  for (const Entry& entry : entries) {
-    if (total + bytes <= limit_) break;
-    if (fs::remove(entry.path, error)) total -= entry.bytes;
-  }
-  const fs::space_info space = fs::space(path_, error);
+  const CacheFolder folder(path_);
+  // Files in a folder that Tenon does not use are not removed.
+  if (!folder.refusal().empty()) throw KeptError(folder.refusal());
+  if (folder.fd() < 0) return;  // the writer creates it
+  folder.shrink(kEnding, limit_ - bytes, limit_ - bytes, kDay);
   // Twice as much: a full disk would stop more than this.
-  if (!error && space.available / 2 < static_cast<std::uintmax_t>(bytes))
-    throw KeptError(cat(path_, ": its disk has ",
-                        size_text(static_cast<std::int64_t>(space.available)),
-                        " free, too little for ", size_text(bytes)));
+  if (const auto free = folder.free_bytes(); free && *free / 2 < bytes)
+    throw KeptError(cat(path_, ": its disk has ", size_text(*free), " free, too little for ",
+                        size_text(bytes)));
 }
 
 KeptWriter::KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,

@@ -66,7 +66,7 @@ class KeptFolder {
   void remove(const Digest& key) const noexcept;
   /// Removes the least recently used files until `bytes` more are within the limit. Throws
   /// KeptError if they exceed the limit, if the disk is full, or if the folder is refused
-  /// (why_refused); in that case no file is touched.
+  /// (CacheFolder::refusal); in that case no file is touched.
   void make_room(std::int64_t bytes) const;
 
  private:

@@ -79,7 +79,7 @@ std::vector<Place> places_of_adapters(const nn::AnyModule& net) {
   return places;
 }
 
-// Whether the names of `target` stand in the path one behind the other: c_attn in "h.0.c_attn".
+// Whether the path contains the names of `target` one after another: c_attn in "h.0.c_attn".
 bool names_part(const std::string& target, const std::string& path) {
   return cat(".", path, ".").find(cat(".", target, ".")) != std::string::npos;
 }
@@ -187,8 +187,8 @@ class ProductsOf {
   }
   /// Whether nothing else reads the weight.
   bool all(const Adapter& adapter) const { return !others_.contains(&adapter); }
-  /// Whose weight the node multiplies by; null where it is no such product, or not the weight's
-  /// only use.
+  /// The adapter whose weight the node multiplies by; null if the node is not such a product, or
+  /// not the only use of the weight.
   const Adapter* of(const Node& node) const {
     const auto found = products_.find(&node);
     return found != products_.end() && all(*found->second) ? found->second : nullptr;

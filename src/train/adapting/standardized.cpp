@@ -27,9 +27,10 @@ class Standardized final : public nn::Module {
         input_deviation_(buffer("input_deviation", input.deviation)) {
     for (const auto& [name, part] : net.children()) child(name, part);
     if (named_parameters().size() != net.named_parameters().size())
-      throw NotSupported(cat("standardize: ", net.describe(),
-                             " has parameters of its own beside its parts': scale the columns "
-                             "before, and set standardize to false"));
+      throw NotSupported(
+          cat("standardize: ", net.describe(),
+              " has parameters that do not belong to a part of it: scale the columns "
+              "before, and set standardize to false"));
     if (!target) return;
     target_mean_ = buffer(kTargetMean, target->mean);
     target_deviation_ = buffer("target_deviation", target->deviation);

@@ -11,12 +11,17 @@
 namespace tenon::train {
 
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
-  if (set.broken().empty()) return true;
+  // Targets of another type are what a function made of the class.
+  if (set.broken().empty() || batch.target.dtype() != DType::Int64 || batch.target.numel() == 0)
+    return true;
   const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
+  const std::ptrdiff_t each = std::ssize(targets) / batch.size;
   std::vector<std::int64_t> there;
-  for (std::size_t k = 0; k < targets.size(); ++k)
-    if (targets[k] != data::kIgnoredTarget) there.push_back(static_cast<std::int64_t>(k));
-  if (there.size() == targets.size()) return true;
+  for (std::int64_t k = 0; k < batch.size; ++k) {
+    const auto first = targets.begin() + k * each;
+    if (std::count(first, first + each, data::kIgnoredTarget) < each) there.push_back(k);
+  }
+  if (std::ssize(there) == batch.size) return true;
   batch.size = std::ssize(there);
   if (there.empty()) return false;
   const Tensor numbers = Tensor::from(there, {batch.size});
@@ -36,7 +41,7 @@ Batches::Batches(data::Loader& loader) : loader_(loader) {
   if (device.kind == Device::Kind::Cpu) return;
   clock_ = backend_of(device).make_idle_clock(device.index);
   const data::Dataset& set = loader.dataset();
-  // What lies in memory is small, and not worth a kernel.
+  // A dataset in memory is small, and not worth a kernel.
   stored_ = loader.options().augment.any() || !(set.in_memory() || set.made_on_demand());
   const PixelScale scale = stored_ ? pixel_scale(loader) : PixelScale();
   scales_ = !scale.factor.empty();

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include <tenon/ops.h>
-
 #include <tenon/shapes_only.h>
-#include "graph/node.h"
+
+#include "device/buffer.h"
 
 namespace tenon::train {
 namespace {

@@ -129,7 +129,7 @@ struct Ranking {
 using RankingMetric = double (Ranking::*)();
 
 // The mean of a metric over the classes that it is defined for; NaN where any score is. Scores are
-// [samples, columns]: one column for two classes, of which it ranks the second.
+// [samples, columns]: one column for two classes, with the score of the second.
 double over_classes(const std::vector<double>& scores, std::int64_t columns,
                     const std::vector<std::int64_t>& targets, RankingMetric metric) {
   if (holds_nan(scores.data(), std::ssize(scores))) return kNan;

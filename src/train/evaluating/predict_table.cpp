@@ -18,6 +18,9 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/derived_dataset.h"
+#include "data/samples/sample_pieces.h"
+#include "data/samples/tensor_dataset.h"
+#include "data/tables/csv_dataset.h"
 #include "data/tables/csv_spec.h"
 #include "data/tables/table.h"
 #include "io/text/csv.h"
@@ -28,25 +31,11 @@
 namespace tenon::train {
 namespace {
 
-// A field as a CSV file holds it.
-void append_field(std::string& out, std::string_view field, char separator) {
-  const char special[] = {separator, '"', '\n', '\r', '\0'};
-  const bool plain = field.find_first_of(special) == std::string_view::npos &&
-                     !field.starts_with('#') && !field.starts_with("\xef\xbb\xbf");
-  if (plain) {
-    out += field;
-    return;
-  }
-  out += '"';
-  for (const char c : field) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  out += '"';
-}
-
 std::string join(const std::vector<std::string>& fields, char separator) {
   std::string out;
   for (const std::string& field : fields) {
     if (!out.empty()) out += separator;
-    append_field(out, field, separator);
+    out += io::csv_field(field, separator);
   }
   return out;
 }
@@ -78,9 +67,7 @@ class NotedRows : public data::DerivedDataset {
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
              void* targets) const override {
     if (labelled_) return read(indices, version, inputs, targets);
-    std::vector<std::byte> none(indices.size() *
-                                static_cast<std::size_t>(source().target_shape().numel()) *
-                                item_size(source().target_dtype()));
+    std::vector<std::byte> none(indices.size() * data::target_bytes(source().info()));
     read(indices, version, inputs, none.data());
   }
 
@@ -104,12 +91,26 @@ data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
       read_as_run(source.starts_with(kCsv) ? source : kCsv + source, run_data));
 }
 
+std::int64_t columns_of_first_row(const std::string& bytes, const std::string& file,
+                                  const data::RowFormat& rows) {
+  const std::string text = io::to_utf8(bytes, rows.encoding, file);
+  io::CsvReader reader(text, file, data::csv_format(rows, file));
+  std::vector<std::string_view> fields;
+  return reader.next(fields) ? std::ssize(fields) : 0;
+}
+
 }  // namespace
 
+// A table is parsed once, and once more if its labels cannot be read: whether it has the columns of
+// an attempt is known before its rows are read.
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
   const std::int64_t wanted = info().input.numel();
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
+  const std::string bytes = io::read_file(file);
+  const auto open = [&](const data::CsvOptions& how) {
+    return data::make_tensor_dataset(data::parse_csv(bytes, file, how));
+  };
   data::CsvOptions options = spec.options;
   options.columns = table_;
   data::SourceOptions reading;
@@ -127,7 +128,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
       data::CsvOptions labelled = options;
       labelled.label_name = name;
       if (name.empty()) labelled.rows.header = false;
-      auto set = data::open_csv(file, labelled);
+      auto set = open(labelled);
       return fits(set) ? set : nullptr;
     } catch (const ValueError&) {  // there is no such column: the inputs decide
       if (told) throw;
@@ -141,7 +142,10 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   const std::string label = told ? options.label_name : table_ != nullptr ? table_->label : "";
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
-  if (auto set = options.rows.header == true ? nullptr : with_labels("")) {
+  const bool may_be_last =
+      options.rows.header != true &&
+      (table_ != nullptr || columns_of_first_row(bytes, file, options.rows) == wanted + 1);
+  if (auto set = may_be_last ? with_labels("") : nullptr) {
     return std::make_shared<NotedRows>(set, true,
                                        Note{"it has no header and one column more than the model's "
                                             "inputs; that column is taken as the label",
@@ -149,7 +153,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   }
   options.labelled = false;
   options.label_name.clear();
-  const auto set = data::open_csv(file, options);
+  const auto set = open(options);
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
@@ -170,7 +174,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   if (decimal == ",") format.decimal = ',';
   io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
-  std::vector<std::string> names, added;  // the header, and what is put behind each row
+  std::vector<std::string> names, added;  // the header, and what is put after each row
   added.reserve(static_cast<std::size_t>(set->size()));
   predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
     std::vector<std::string> fields;
@@ -196,7 +200,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
         " rows are samples, so predictions cannot be written next to its rows");
   for (std::size_t k = 0; reader.next(fields);) {
     for (std::string_view field : fields) {
-      append_field(text, field, separator);
+      text += io::csv_field(field, separator);
       text += separator;
     }
     text += header ? join(names, separator) : added[k++];

@@ -119,7 +119,7 @@ TextLines whole_lines(const LineSource& source) {
   return out;
 }
 
-// The lines of a classifier, of which some may hold a class.
+// The lines of a classifier; some of them may have a class.
 class ClassedLines {
  public:
   ClassedLines(const LineSource& source, const std::vector<std::string>& names)
@@ -219,14 +219,14 @@ TextLines TrainedModel::read_texts(const std::string& source) const {
   return whole_lines(lines);
 }
 
-Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
+Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allow_seen) const {
   const models::Info& info = this->info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
   const std::int64_t length = text_length(opened_->model);
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool hidden = task_->output_form() == OutputForm::HiddenToken;
-  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text
+  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token after the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
     const std::size_t tab = hidden || behind ? std::string::npos : one.text.find('\t');
@@ -261,7 +261,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
       Tensor::from(inputs, pairs ? Shape{count, 2, length} : Shape{count, length}),
       zeros({count}, DType::Int64).compute());
   if (const auto seen = record_->seen(*set, 0, count); seen && seen->seen > 0)
-    out.push_back({cat("training has seen ", to_string(*seen)), seen->about(), {}});
+    out.push_back(note_on_seen(*seen, "", allow_seen));
   return out;
 }
 

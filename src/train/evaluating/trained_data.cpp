@@ -16,7 +16,6 @@
 
 #include "base/str.h"
 #include "base/system/option_ranges.h"
-#include "data/images/image_spec.h"
 #include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
@@ -31,6 +30,43 @@
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {
+namespace {
+
+// Of quantities: how many are NaN or infinite.
+std::int64_t not_finite_targets(const data::Dataset& set) {
+  if (!is_floating(set.target_dtype())) return 0;
+  constexpr std::int64_t kAtOnce = 256;
+  const auto bytes = [](const Shape& shape, DType dtype) {
+    return static_cast<std::size_t>(kAtOnce * shape.numel()) * item_size(dtype);
+  };
+  std::vector<std::byte> inputs(bytes(set.input_shape(), set.input_dtype())),
+      targets(bytes(set.target_shape(), set.target_dtype()));
+  std::vector<std::int64_t> numbers;
+  std::int64_t out = 0;
+  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
+    numbers.resize(static_cast<std::size_t>(std::min(kAtOnce, set.size() - first)));
+    std::iota(numbers.begin(), numbers.end(), first);
+    set.get(numbers, inputs.data(), targets.data());
+    const Tensor values = Tensor::from_data(
+        targets.data(), with_count(std::ssize(numbers), set.target_shape()), set.target_dtype());
+    for (const double value : cast(values, DType::Float64).to_vector<double>())
+      out += !std::isfinite(value);
+  }
+  return out;
+}
+
+// Why a loss is not finite.
+Note note_on_loss(const Evaluation& evaluation, const data::Dataset& set) {
+  constexpr char kSo[] = ", so the metrics have no meaning";
+  if (evaluation.targets == 0) return {cat("no target counts", kSo), 1, {}};
+  if (const std::int64_t count = not_finite_targets(set); count > 0)
+    return {cat(count, count == 1 ? " target is not finite" : " targets are not finite", kSo),
+            count,
+            {}};
+  return {cat("the outputs of the network are not finite", kSo), 1, {}};
+}
+
+}  // namespace
 
 Selection TrainedModel::select_data(const std::string& data,
                                     std::optional<data::Split> part) const {
@@ -70,9 +106,8 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   if (settings_.data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
-    if (!own_data(data, here.data)) return std::nullopt;
-    return here;
-  } catch (const IoError&) {  // moved: what is given may be where it lies now
+    return is_own_data(data, here.data) ? std::optional(std::move(here)) : std::nullopt;
+  } catch (const IoError&) {  // moved: the given path may be where it is now
     const auto moved = moved_data(data, settings_.data);
     if (!moved) return std::nullopt;
     Selection there{.data = *moved, .own = true};
@@ -80,9 +115,8 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
   }
 }
 
-// As it is written, from the working folder; else from the run's folder or one above it. Where what
-// is found first holds other samples than those that the run learnt from, a later place may hold
-// them.
+// The path as written, from the working folder; else from the run's folder or one above it. If the
+// first file that is found has other samples than the run was trained on, later places are tried.
 Selection TrainedModel::locate_own() const {
   Selection first{.data = locate_data(settings_.data, run_), .own = true};
   if (!has_path(first.data) || trained_on(first) != false) return first;
@@ -127,14 +161,8 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   out.data = selection.data;
   out.part = selection.part;
   out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
-  note_seen(selection, *set, out);
-  if (!std::isfinite(out.loss))
-    out.notes.push_back(
-        {out.targets == 0
-             ? "no target counts, so the metrics have no meaning"
-             : "the outputs of the network are not finite, so the metrics have no meaning",
-         1,
-         {}});
+  note_seen(selection, *set, options.allow_seen, out);
+  if (!std::isfinite(out.loss)) out.notes.push_back(note_on_loss(out, *set));
   if (options.strict) refuse_notes(out.notes);
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   task_->measure_network(net_, *set, out);
@@ -153,10 +181,10 @@ std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const
   return record_ == nullptr ? std::nullopt : record_->seen_image(file);
 }
 
-// Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
-// to warn. A file that changed since is divided otherwise: what is a test sample now may have been
-// trained on.
-void TrainedModel::note_seen(Selection& selection, const data::Dataset& set,
+// In unchanged data of the run, a test sample may equal a training sample, which needs no warning.
+// A file that has changed since is divided in another way: a test sample of today may have been a
+// training sample.
+void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, bool allowed,
                              Evaluation& out) const {
   out.seen = seen_samples(set);
   if (!out.seen)
@@ -172,9 +200,23 @@ void TrainedModel::note_seen(Selection& selection, const data::Dataset& set,
                              out.seen ? cat("training has seen ", to_string(*out.seen))
                                       : "training may have seen some of the evaluated samples"),
                          1, selection.data});
-  if (!selection.own && out.seen && out.seen->seen > 0)
-    out.notes.push_back(
-        {cat("training has seen ", to_string(*out.seen)), out.seen->about(), selection.data});
+  else if (selection.own && held_out && has_changed(set, selection.part))
+    out.notes.push_back({cat("the ", data::name(selection.part),
+                             " part has changed since the run began: the metrics are not "
+                             "comparable with those that the run printed"),
+                         1, selection.data});
+  if (selection.own || !out.seen || out.seen->seen == 0) return;
+  Note note = note_on_seen(*out.seen, "", allowed);
+  note.first = selection.data;
+  out.notes.push_back(std::move(note));
+}
+
+// Whether a held-out part is another one than the run recorded.
+bool TrainedModel::has_changed(const data::Dataset& part, data::Split which) const {
+  if (record_ == nullptr) return false;
+  const HeldOutDigests& recorded = record_->held_out();
+  const std::string& before = which == data::Split::Test ? recorded.test : recorded.validation;
+  return !before.empty() && held_out_digest(part) != before;
 }
 
 // 0 where it is not known: a part may be fit to be read where the whole is not.

@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 #include "io/tensors/safetensors.h"
-#include "train/batches/resident.h"
 #include "train/fitting/fit.h"
 #include "train/fitting/last_batch.h"
 #include "train/fitting/part_fits.h"
@@ -161,7 +160,7 @@ void Fit::end_epoch() {
   p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = p_.targets = 0;
   if (folder_ != nullptr) {
-    folder_->append_csv(csv_line(r, {}, own_metrics(task_)));
+    folder_->append_csv(r);
     folder_->append_json(json_line(r));
   }
   checkpoint();
@@ -171,13 +170,13 @@ void Fit::end_epoch() {
   });
 }
 
-// Samples that are drawn anew come as in the first epoch each time, also after a resume.
+// Augmented samples are those of the first epoch each time, also after a resume.
 void Fit::validate(EpochReport& r) {
   if (validation_ == nullptr) return;
   validation_->set_epoch(0);
   const Evaluation evaluation = t_.evaluate(*validation_, data::Split::Validation);
   evaluation_seconds_ = evaluation.seconds;
-  validated_ = evaluation.items;
+  r.validation_samples = evaluation.items;
   r.validation_loss = evaluation.loss;
   r.validation_metrics = evaluation.metrics;
   if (const std::string metric = task_.monitored();
@@ -251,6 +250,15 @@ void Fit::name_best(const EpochReport* top) {
   }
 }
 
+// Samples of the last measurement, also of an earlier session: those that cannot be decoded are not
+// among them. Epochs of earlier builds do not say.
+std::int64_t Fit::validated() const {
+  for (auto epoch = p_.history.rbegin(); epoch != p_.history.rend(); ++epoch)
+    if (epoch->validation_samples > 0) return epoch->validation_samples;
+  const std::int64_t all = validation_->dataset().size(), batch = validation_->batch();
+  return validation_->options().drop_last ? all / batch * batch : all;
+}
+
 // Leaves the weights that are kept in the network, measures them and writes the model's file.
 void Fit::finish() {
   t_.net.eval();
@@ -270,19 +278,14 @@ void Fit::finish() {
     result_.kept_epoch = kept.epoch;
     test(kept);
   }
-  // Samples that cannot be decoded are not measured. A run that had ended measures none.
-  if (validation_ != nullptr)
-    result_.validation_samples =
-        validated_ > 0 ? validated_
-        : validation_->options().drop_last
-            ? validation_->dataset().size() / validation_->batch() * validation_->batch()
-            : validation_->dataset().size();
+  if (validation_ != nullptr) result_.validation_samples = validated();
   result_.epochs = p_.history;
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
   result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
   folder_->rewrite_csv(p_.history);
+  before_results();
   if (ended)
     io::save_checked_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
                                  metadata({{"steps", cat(p_.step)}}));

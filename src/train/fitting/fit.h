@@ -71,6 +71,7 @@ struct Trainer::Impl {
   Impl(const nn::AnyModule& module, nn::Loss l, optim::Optimizer& o, TrainOptions opts)
       : first{module, &o}, net(module), loss(std::move(l)), options(std::move(opts)) {
     options.task = task_of(options, loss);
+    check_metrics(*options.task);
     begin(first);
   }
 
@@ -169,6 +170,7 @@ class Fit {
   std::optional<double> train_accuracy() const;
   void end_epoch();
   void validate(EpochReport& report);
+  std::int64_t validated() const;
   void note_best(EpochReport& report);
   void name_best(const EpochReport* top);
   /// Whether the weights of the best epoch are kept.
@@ -180,6 +182,9 @@ class Fit {
   void checkpoint();
   void checkpoint_aside();
   void settle_checkpoint();
+  void before_results() const {
+    if (o_.before_results) o_.before_results();
+  }
   bool due() const;
   bool stop_asked() const {
     return (o_.stop_after > 0 && begun() >= o_.stop_after) || t_.stop_asked();
@@ -230,7 +235,6 @@ class Fit {
   std::int64_t checked_ = 0;                  // last step whose values require_finite() has checked
   std::vector<nn::NamedTensor> kept_finite_;  // tensors to check for finite values after a step
   double evaluation_seconds_ = 0;
-  std::int64_t validated_ = 0;   // samples of the last validation
   double waited_before_ = 0;     // time spent waiting for batches before this epoch
   double waited_earlier_ = 0;    // the same for earlier stages
   bool staged_ = false;          // the next stage has begun

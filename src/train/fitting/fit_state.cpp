@@ -16,6 +16,7 @@
 #include "train/batches/lengths.h"
 #include "train/fitting/fit.h"
 #include "train/runs/data_digest.h"
+#include "train/runs/model_file.h"
 
 namespace tenon::train {
 
@@ -23,6 +24,7 @@ void Fit::prepare() {
   p_.batch = train_->batch();
   p_.examples = train_->epoch_size();
   p_.data = o_.data_digest;
+  p_.teacher = o_.teacher_digest;
   p_.steps_per_epoch = train_->batches();
   p_.loader_seed = train_->state().seed;
   lay_out_steps();
@@ -72,8 +74,8 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
   require_tensors(known, saved, checkpoint.path);
 }
 
-// A run that was stopped before its first checkpoint begins anew; one that has come further would
-// write over what it made.
+// A run that was stopped before its first checkpoint starts again. A later start would overwrite
+// the results of the run.
 void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
@@ -107,6 +109,11 @@ void Fit::restore(Checkpoint checkpoint) {
                          data_change(saved.data, p_.data),
                          ". Samples that are now held out may have been trained on, so the run "
                          "cannot be resumed: restore the data, or start a new run"));
+  if (!saved.teacher.empty() && !p_.teacher.empty() && saved.teacher != p_.teacher)
+    throw ValueError(cat(checkpoint.path,
+                         " was written with another teacher: its weights have changed since. The "
+                         "rest of the run would learn from another network than its beginning: "
+                         "restore the teacher's file, or start a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
@@ -176,12 +183,14 @@ void Fit::save_engines() {
   engines_saved_ = table.size();
 }
 
-// Where the run stands, on the device.
+// The state of the run, on the device.
 Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::current().seed();
   p_.generator_counter = Generator::current().counter();
   Checkpoint out{"", {}, p_, o_.settings_toml};
+  for (const auto& [key, value] : o_.model_metadata)
+    if (key == kModelKey) out.model = value;
   for (const auto& [name, tensor] : t_.net.state_dict())
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
   for (const auto& [name, tensor] : t_.optimizer->state_dict())
@@ -203,6 +212,7 @@ void Fit::checkpoint() {
     fail(p_.step, "",
          cat("the loss is finite, but the optimizer state is not, so it is not saved",
              smaller_steps(t_.optimizer->lr())));
+  if (p_.step > 0) before_results();
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
@@ -233,6 +243,7 @@ void Fit::settle_checkpoint() {
 }
 
 void Fit::save_best(int epoch) const {
+  before_results();
   io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
                                metadata({{"epoch", cat(epoch)}}));
 }

@@ -41,7 +41,7 @@ bool is_finite(const Tensor& t) {
   return !is_floating(t.dtype()) || all(isfinite(on_host(t))).item() != 0;
 }
 
-// Gradients may overflow where the loss does not: the result is no state to go on from.
+// Gradients may overflow when the loss does not. A run cannot continue from the result.
 bool is_finite(const StateDict& state) {
   return std::all_of(state.begin(), state.end(),
                      [](const auto& entry) { return is_finite(entry.second); });
@@ -90,7 +90,7 @@ void Fit::fail(std::int64_t step, const std::string& culprit, const std::string&
                              : ""));
 }
 
-// Buffers may hold infinities on purpose, as masks do.
+// Buffers may contain infinities on purpose, for instance masks.
 void Fit::watch_finite() {
   kept_finite_.clear();
   const std::vector<Tensor>& parameters = t_.optimizer->parameters();
@@ -191,7 +191,7 @@ std::int64_t Fit::steps_of_launch() const {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
-// From `more` steps behind those begun on, counted as if all epochs had been cut alike.
+// From `more` steps after those begun on, counted as if all epochs had been cut alike.
 std::int64_t Fit::steps_until_curvature(std::int64_t more) const {
   const std::int64_t step =
       p_.epochs_in(begun()) * p_.steps_per_epoch + p_.steps_behind_epochs(begun()) + more;

@@ -11,7 +11,6 @@
 #include <tenon/shapes_only.h>
 
 #include "base/str.h"
-#include "graph/node.h"
 #include "train/batches/kept_modes.h"
 #include "train/batches/resident.h"
 

@@ -44,7 +44,7 @@ void require_part_fits(EvalStep& step, const data::Loader& train, const data::Lo
   };
   if (other.input_dtype() != train.input_dtype())
     throw DTypeError(told("inputs of both must have the same dtype"));
-  // What fails with training's samples too is no fault of the part: the first step tells of it.
+  // If training samples fail too, the part is not the cause: the first step reports the error.
   const auto is_of_all = [&](const std::string& why) {
     try {
       step.require_fits(train);

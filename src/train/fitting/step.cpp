@@ -5,7 +5,6 @@
 #include <cmath>
 #include <unordered_set>
 
-#include <tenon/distillation.h>
 #include <tenon/error.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
@@ -160,7 +159,7 @@ void TrainStep::require_reached(const Tensor& loss) const {
   const std::size_t k = others[static_cast<std::size_t>(none - reached.begin())];
   throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
                        learning[k].shape(),
-                       " is none of the network's parameters, and the loss is not made of it, "
+                       " is not a parameter of the network, and the loss does not depend on it, "
                        "so it would not learn"));
 }
 
@@ -219,7 +218,11 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   const Tensor &scores = values[0], &value = values[1];
   require_reached(value);
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
-  std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
+  auto [grads, learns] = gradients_of(differentiated, optimizer_.parameters());
+  if (!learns)
+    throw ValueError(cat("Trainer: the loss depends on none of the optimizer's ", grads.size(),
+                         " parameters, so nothing would learn: the network's output or the loss "
+                         "may be detached, or built under NoGrad"));
   std::vector<Tensor> figures{
       value, task_->correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept)},
       updates;
@@ -229,7 +232,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
     // The mean of nothing is NaN: such a step has no loss, and changes nothing.
     figures[0] = where(any, value, 0);
     figures.push_back(counted);
-    // What a teacher or a mixture adds to the loss is no loss of one sample.
+    // The share of a teacher or a mixture in the loss is not the loss of one sample.
     const Tensor mean = cast(figures[0], DType::Float64) * counted;
     figures.push_back(teacher_ || mixes_ ? mean
                                          : where(any, mean, loss_.terms(scores, wanted).total));

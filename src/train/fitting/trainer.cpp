@@ -102,7 +102,7 @@ TrainResult Trainer::fit(data::Loader& train, data::Loader* validation, data::Lo
 Evaluation Trainer::evaluate(data::Loader& loader) {
   const ContextScope scope(impl_->context);
   const KeptModes modes(impl_->net);
-  loader.set_epoch(0);  // samples that are drawn anew are the same each time
+  loader.set_epoch(0);  // augmented samples are the same each time
   return impl_->evaluate(loader, data::Split::Test);
 }
 

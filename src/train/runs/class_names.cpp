@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/system/log.h"
 #include "data/samples/derived_dataset.h"
+#include "data/samples/sampling.h"
 #include "io/file.h"
 #include "train/runs/model_file.h"
 
@@ -35,7 +36,8 @@ class RenumberedClasses final : public data::DerivedDataset {
   }
   void capabilities(data::Capabilities& offered) const override {
     DerivedDataset::capabilities(offered);
-    if (source().made_on_demand()) offered.add<data::GeneratedSamples>(this);
+    if (offered.wants<data::GeneratedSamples>() && source().made_on_demand())
+      offered.add<data::GeneratedSamples>(this);
   }
   bool changes_samples() const override { return true; }
   void write(std::span<const std::int64_t> indices, const Version& version, void* inputs,
@@ -62,6 +64,16 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? cat(out, ", …") : out;
 }
 
+// The first sample of a class and the number of the others: "rows.txt, line 3 (and 4 others)".
+std::string samples_of_class(const data::Dataset& set, std::int64_t number) {
+  const std::vector<std::int64_t> labels = data::labels_of(set, "class names");
+  const auto count = std::count(labels.begin(), labels.end(), number);
+  if (count == 0) return "";
+  const auto first = std::find(labels.begin(), labels.end(), number);
+  return cat(set.sample_name(first - labels.begin()),
+             count == 1 ? "" : cat(" (and ", count - 1, count == 2 ? " other" : " others", ")"));
+}
+
 // Of a run that has trained for an epoch; false where no file says anything yet.
 bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& names) {
   for (const char* name : {"model.safetensors", "best.safetensors"}) {
@@ -73,7 +85,7 @@ bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& n
       if (text == metadata.end()) continue;
       names = model_from_json(text->second, file).class_names;
       return true;
-    } catch (const Error& error) {  // a run that goes on writes it anew
+    } catch (const Error& error) {  // a run that continues writes it again
       log_message(LogLevel::Warning,
                   cat("the run's weight file cannot be read, so its class names are not compared: ",
                       error.what()));
@@ -103,13 +115,16 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
              // Labels by their values: 0 and 1 are no classes of a model that knows 10 and 20.
       by_value = model_has_words && std::all_of(known.begin(), known.end(), is_number);
   std::vector<std::int64_t> numbers;
-  for (const std::string& name : names) {
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    const std::string& name = names[k];
     const auto found = number_of.find(name);
     if (found != number_of.end()) {
       numbers.push_back(found->second);
     } else if (by_value || (set_has_words && (model_has_words || is_number(name)))) {
-      throw FormatError(cat("'", data, "': its class '", name,
-                            "' is not one of the model's classes (", some_of(known), ")"));
+      const std::string where = samples_of_class(*set, static_cast<std::int64_t>(k));
+      throw FormatError(cat("'", data, "': ", where.empty() ? "" : cat(where, ": "), "its class '",
+                            name, "' is not one of the model's classes (", some_of(known),
+                            "): correct the class, or leave the samples out"));
     }
   }
   if (names.size() > known.size())

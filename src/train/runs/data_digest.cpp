@@ -16,6 +16,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/samples/sample_pieces.h"
 #include "io/text/json.h"
 #include "train/runs/class_names.h"
 
@@ -44,11 +45,7 @@ std::uint64_t fast_checksum(std::string_view bytes) {
 
 void add_samples(Digester& digester, const data::Dataset& set) {
   constexpr std::int64_t kBytesAtOnce = 1 << 18;
-  const auto bytes_of = [](const Shape& shape, DType dtype) {
-    return at(shape.numel()) * item_size(dtype);
-  };
-  const std::size_t input = bytes_of(set.input_shape(), set.input_dtype()),
-                    target = bytes_of(set.target_shape(), set.target_dtype());
+  const std::size_t input = data::input_bytes(set.info()), target = data::target_bytes(set.info());
   const std::int64_t each = std::max<std::int64_t>(
                          1, kBytesAtOnce /
                                 std::max<std::int64_t>(1, static_cast<std::int64_t>(input))),
@@ -94,7 +91,7 @@ void add_files(Digester& digester, const data::ImageFiles& images) {
 
 constexpr std::size_t kMostNames = 1000;
 
-// Behind the digest of the samples stand the names of the classes, as JSON.
+// The names of the classes follow the digest of the samples, as JSON.
 std::vector<std::string> names_within(const std::string& digest) {
   const std::size_t from = digest.find(' ');
   if (from == std::string::npos) return {};
@@ -131,7 +128,7 @@ std::string data_digest(const data::Dataset& set) {
   else
     return "";
   const std::vector<std::string> names = set.class_names();
-  // Of text they are its tokens, which its samples tell.
+  // The classes of text are its tokens, which the samples already contain.
   if (!set.text_unit().empty() || class_words(names).empty()) return digester.result().hex();
   if (names.size() > kMostNames) {
     for (const std::string& name : names) digester.add(name);

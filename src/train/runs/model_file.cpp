@@ -1,7 +1,6 @@
 // The description of a model as JSON, written and read.
 #include "train/runs/model_file.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <tenon/error.h>
@@ -21,18 +20,15 @@ using io::Json;
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
-// Whether data has no file that whoever wrote the metadata could choose: what is drawn, and sets
-// that lie in the machine's own folder of data.
+// Whether the data source names no file that the author of the metadata could choose: generated
+// data, and published sets in the machine's own data folder.
 bool has_no_file(const std::string& spec) {
-  const std::size_t end = spec.find_first_of(":,");
-  const std::string_view kind = std::string_view(spec).substr(0, end);
-  static constexpr std::string_view drawn[] = {"digits", "scenes", "numbers", "random"};
-  static constexpr std::string_view sets[] = {"mnist", "cifar10", "cifar100"};
   if (spec.empty()) return true;
-  if (spec.find_first_of("/\\") != std::string::npos || has_path(spec)) return false;
-  return std::find(std::begin(drawn), std::end(drawn), kind) != std::end(drawn) ||
-         (std::find(std::begin(sets), std::end(sets), kind) != std::end(sets) &&
-          (end == std::string::npos || spec[end] == ','));
+  const data::SourceKind* const kind = data::source_kind(spec);
+  if (kind == nullptr || kind->needs_path || spec.find_first_of("/\\") != std::string::npos)
+    return false;
+  const std::size_t end = spec.find_first_of(":,");
+  return kind->generated || end == std::string::npos || spec[end] == ',';
 }
 
 // Columns as {"name", "values"} or {"name", "fill"}, the latter of dates with {"date", "order"}.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include <tenon/error.h>
 
@@ -30,10 +31,11 @@ double to_double(const Json& json) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  throw FormatError(cat("'", text, "' is no number"));
+  throw FormatError(cat("'", text, "' is not a number"));
 }
 
-constexpr char kValidation[] = "validation_", kTest[] = "test_", kLoss[] = "loss";
+constexpr char kValidation[] = "validation_", kTest[] = "test_", kLoss[] = "loss",
+               kSamples[] = "samples";
 
 // By name, so that logs do not depend on the order in which a task measures.
 void add_metrics(Json& out, const std::string& prefix, const Metrics& metrics) {
@@ -41,11 +43,13 @@ void add_metrics(Json& out, const std::string& prefix, const Metrics& metrics) {
   for (const auto& [name, value] : sorted) out[prefix + name] = number(value);
 }
 
-// All numbers with this prefix but the loss.
+// Numbers of a part that are no metrics.
+bool is_reserved(const std::string& name) { return name == kLoss || name == kSamples; }
+
 Metrics metrics_from(const Json& json, const std::string& prefix) {
   Metrics out;
   for (const auto& [key, value] : json.members())
-    if (key.starts_with(prefix) && key != prefix + kLoss)
+    if (key.starts_with(prefix) && !is_reserved(key.substr(prefix.size())))
       out.set(key.substr(prefix.size()), to_double(value));
   return out;
 }
@@ -60,6 +64,7 @@ Json to_json(const EpochReport& e) {
   out["seconds"] = number(e.seconds);
   out["items_per_s"] = number(e.items_per_s);
   out["best"] = e.best;
+  if (e.validation_samples > 0) out[cat(kValidation, kSamples)] = e.validation_samples;
   return out;
 }
 
@@ -95,6 +100,7 @@ EpochReport epoch_from(const Json& json) {
   e.seconds = to_double(json.at("seconds"));
   e.items_per_s = to_double(json.at("items_per_s"));
   e.best = json.at("best").get<bool>();
+  e.validation_samples = json.value(cat(kValidation, kSamples), std::int64_t{0});
   return e;
 }
 
@@ -122,6 +128,7 @@ std::string to_json(const Progress& p) {
                            .add("batch", p.batch)
                            .add("samples", p.examples)
                            .add("data", p.data)
+                           .add("teacher", p.teacher)
                            .add("first_epoch", p.first_epoch)
                            .add("first_step", p.first_step)
                            .add("loader_seed", p.loader_seed)
@@ -147,6 +154,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     // Earlier builds called the number "examples".
     p.examples = json.at(json.contains("samples") ? "samples" : "examples").get<std::int64_t>();
     p.data = json.value("data", std::string());
+    p.teacher = json.value("teacher", std::string());
     p.first_epoch = json.at("first_epoch").get<std::int64_t>();
     p.first_step = json.at("first_step").get<std::int64_t>();
     p.loader_seed = json.at("loader_seed").get<std::uint64_t>();
@@ -202,6 +210,20 @@ std::vector<std::string> own_metrics(const Task& task) {
     if (std::find(std::begin(kEveryLog), std::end(kEveryLog), metric.name) == std::end(kEveryLog))
       out.push_back(metric.name);
   return out;
+}
+
+void check_metrics(const Task& task) {
+  std::set<std::string> names;
+  for (const MetricInfo& metric : task.metrics()) {
+    const auto refuse = [&](const std::string& why) {
+      throw ValueError(cat("Trainer: task '", task.name(), "' has a metric '", metric.name, "'",
+                           why, ": give it another name in Task::metrics()"));
+    };
+    if (metric.name.empty() || metric.name.find_first_of(",\"\r\n") != std::string::npos)
+      refuse(", which must be a name without commas, quotes and line breaks");
+    if (is_reserved(metric.name)) refuse(", which the logs have already");
+    if (!names.insert(metric.name).second) refuse(" twice");
+  }
 }
 
 std::string csv_header(const std::vector<std::string>& own) {

@@ -21,7 +21,8 @@ struct Progress {
   /// less, starting with the current epoch, which began after `first_epoch` epochs and `first_step`
   /// steps.
   std::int64_t batch = 0, examples = 0;
-  std::string data;  ///< data_digest() of the training samples; "" if unknown
+  std::string data;     ///< data_digest() of the training samples; "" if unknown
+  std::string teacher;  ///< digest of the teacher's weights; "" without a teacher or if unknown
   std::int64_t first_epoch = 0, first_step = 0;
   std::uint64_t loader_seed = 0;
   std::uint64_t generator_seed = 0, generator_counter = 0;
@@ -54,9 +55,11 @@ std::string to_json(const Progress& progress);
 /// Throws FormatError naming `source` if the text was not written by to_json().
 Progress progress_from_json(const std::string& text, const std::string& source);
 
-/// The metrics of a task that have columns of their own in log.csv, behind those that every log
+/// The metrics of a task that have columns of their own in log.csv, after those that every log
 /// has (accuracy, mae, r2).
 std::vector<std::string> own_metrics(const Task& task);
+/// Throws ValueError for a metric that the logs cannot hold under its name.
+void check_metrics(const Task& task);
 /// Header and line of log.csv; metrics that were not measured are empty. Test metrics are in the
 /// line of the epoch whose weights were tested. `own` is own_metrics().
 std::string csv_header(const std::vector<std::string>& own);

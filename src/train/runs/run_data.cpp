@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
+#include "data/images/image_items.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
@@ -44,7 +45,7 @@ std::string with_paths(const std::string& spec, const fs::path& base, const F& c
 std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
   std::optional<std::string> missing;
   with_paths(spec, base, [&](const std::string& path) {
-    // A pattern stands for files of one folder.
+    // A pattern names files of one folder.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
     if (!missing && !io::is_there((pattern ? place.parent_path() / "." : place).string()))
@@ -141,14 +142,12 @@ bool read_alike(const std::string& a, const std::string& b) {
          first.test.empty() == second.test.empty() && first.options == second.options;
 }
 
-std::optional<std::string> own_data(const std::string& data, const std::string& located) {
-  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return std::nullopt;
-  if (!has_path(data) && !has_path(located)) return located;
+bool is_own_data(const std::string& data, const std::string& located) {
+  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return false;
+  if (!has_path(data) && !has_path(located)) return true;
   const Named given = named(data), own = named(located);
-  if (!all_same(given.paths, own.paths, same_path) ||
-      (!given.test.empty() && !same_path(given.test, own.test)))
-    return std::nullopt;
-  return located;
+  return all_same(given.paths, own.paths, same_path) &&
+         (given.test.empty() || same_path(given.test, own.test));
 }
 
 std::optional<std::string> moved_data(const std::string& data, const std::string& run_data) {
@@ -223,22 +222,31 @@ std::int64_t text_length(const ResolvedModel& model) {
 }
 
 bool is_drawn_source(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";
+  const data::SourceKind* const kind = data::source_kind(spec);
+  return kind != nullptr && kind->generated;
 }
 
 bool names_test_part(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return kind == "mnist" || kind == "idx" || kind == "cifar10" || kind == "cifar100" ||
-         !named(spec).test.empty() || (kind == "npy" && named(spec).paths.size() == 4);
+  const data::SourceKind* const kind = data::source_kind(spec);
+  if (kind != nullptr && kind->published) return true;
+  const Named source = named(spec);
+  return !source.test.empty() || (source.kind == "npy" && source.paths.size() == 4);
+}
+
+bool has_test_files(const std::string& spec) {
+  if (names_test_part(spec)) return true;
+  const Named source = named(spec);
+  const bool divided =
+      std::find(source.options.begin(), source.options.end(), "parts=no") != source.options.end();
+  return source.kind == "folder" && !source.paths.empty() && !divided &&
+         data::has_test_folder(source.paths[0]);
 }
 
 bool has_path(const std::string& spec) {
-  const std::string kind = kind_of_source(spec);
-  return spec.size() > kind.size() + 1 &&
-         (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
-          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs" ||
-          kind == "spans" || kind == "folder" || kind == "list" || kind == "shards");
+  const data::SourceKind* const kind = data::source_kind(spec);
+  const std::size_t colon = spec.find(':');
+  return kind != nullptr && !kind->generated && colon == std::string_view(kind->name).size() &&
+         colon + 1 < spec.size();
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

@@ -28,10 +28,10 @@ std::string digest_of_path(const std::string& path);
 /// or one above. Throws IoError that names the missing path and how to give its new location.
 std::string locate_data(const std::string& spec, const std::string& run_dir);
 
-/// Returns `located`, the run's data source as found, if `data` names the same files (whatever its
-/// options), else none. Paths that resolve to the same file are the same. A `data` with another
-/// test file than the run's is not the run's data.
-std::optional<std::string> own_data(const std::string& data, const std::string& located);
+/// Whether `data` names the same files (whatever its options) as `located`, the run's data source
+/// as found. Paths that resolve to the same file are the same. A `data` with another test file than
+/// the run's is not the run's data.
+bool is_own_data(const std::string& data, const std::string& located);
 /// `data` with the run's options appended if its paths have the same file names as the run's, else
 /// none: a candidate for the run's data if its original files are missing.
 std::optional<std::string> moved_data(const std::string& data, const std::string& run_data);
@@ -63,6 +63,8 @@ std::int64_t text_length(const ResolvedModel& model);
 bool is_drawn_source(const std::string& spec);
 /// Whether a source always has a test part: published datasets, and sources with "test=".
 bool names_test_part(const std::string& spec);
+/// Whether the test part has files of its own: names_test_part(), or a folder with a test folder.
+bool has_test_files(const std::string& spec);
 
 /// Applies settings to a resumed run. Throws ValueError for a setting that would change its
 /// results.

@@ -22,12 +22,13 @@
 #include "base/system/log.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
+#include "train/runs/sample_record.h"
 
 namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kSettingsKey[] = "settings";
+constexpr char kSettingsKey[] = "settings", kDescriptionKey[] = "model";
 constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -71,9 +72,12 @@ Checkpoint load(const std::string& path) {
         "the test part: start a new run");
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
     throw make_error<FormatError>(FileName{path}, " is a safetensors file, but not a checkpoint");
-  const auto settings = file.metadata.find(kSettingsKey);
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
   return {path, std::move(file.tensors), progress_from_json(state->second, path),
-          settings == file.metadata.end() ? std::string() : settings->second};
+          text(kSettingsKey), text(kDescriptionKey)};
 }
 
 }  // namespace
@@ -109,7 +113,7 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
       const auto settings = head.find(kSettingsKey);
       return settings == head.end() ? "" : settings->second;
     } catch (const Error&) {
-      continue;  // whoever loads it says so
+      continue;  // loading the checkpoint reports it
     }
   }
   return "";
@@ -214,7 +218,7 @@ void RunFolder::refuse_foreign_links() const {
 }
 
 // Whether anything is here that a new run must not write over: settings and models, checkpoints
-// behind a step, a table of epochs.
+// after a step, a table of epochs.
 bool RunFolder::holds_run() const {
   for (const char* name : {"settings.toml", "model.safetensors", "best.safetensors"})
     if (fs::exists(file(name))) return true;
@@ -233,8 +237,9 @@ void RunFolder::remove_leftovers(bool resume) const {
       if (name.find(".tmp-") != std::string::npos) fs::remove(cat(folder, "/", name), ignored);
   if (resume) return;
   const std::string first = "checkpoints/" + checkpoint_name(0);
-  for (const std::string& name : {first, std::string("checkpoints/latest"), std::string("log.csv"),
-                                  std::string("log.jsonl"), std::string("engines.tune")})
+  for (const std::string& name :
+       {first, std::string("checkpoints/latest"), std::string("log.csv"), std::string("log.jsonl"),
+        std::string("engines.tune"), std::string(kSampleRecordFile)})
     fs::remove(file(name), ignored);
 }
 
@@ -243,6 +248,7 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   std::string path = file("checkpoints/" + name);
   io::Metadata head{{"format", kFormat}, {"state", to_json(checkpoint.progress)}};
   if (!checkpoint.settings.empty()) head.emplace(kSettingsKey, checkpoint.settings);
+  if (!checkpoint.model.empty()) head.emplace(kDescriptionKey, checkpoint.model);
   io::save_checked_safetensors(path, checkpoint.tensors, head);
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);

@@ -31,6 +31,7 @@ struct Checkpoint {
   io::TensorMap tensors;  ///< "model." and "optimizer." before the names
   Progress progress;
   std::string settings{};  ///< settings.toml at the time of writing; "" if missing
+  std::string model{};     ///< description of the model, as in model files; "" if missing
 
   /// The tensors under a prefix, with the prefix removed.
   StateDict part(const std::string& prefix) const;
@@ -92,7 +93,9 @@ class RunFolder {
   void rewrite_csv(const std::vector<EpochReport>& history);
   /// Test results of the weights after this step, if log.jsonl has them.
   std::optional<TestReport> test_report(std::int64_t step) const;
-  void append_csv(const std::string& text) { append(csv_, "log.csv", text); }
+  void append_csv(const EpochReport& epoch) {
+    append(csv_, "log.csv", csv_line(epoch, {}, own_metrics_));
+  }
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
 
  private:

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -20,7 +21,9 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/samples/sample_pieces.h"
 #include "io/tensors/safetensors.h"
+#include "train/runs/data_digest.h"
 
 namespace tenon::train {
 namespace {
@@ -29,7 +32,8 @@ using Unit = SampleRecord::Unit;
 using Checksums = std::vector<std::uint64_t>;
 
 constexpr char kChecksums[] = "checksums", kUnit[] = "unit", kEvery[] = "every",
-               kStretchKey[] = "stretch";
+               kStretchKey[] = "stretch", kValidationKey[] = "validation_digest",
+               kTestKey[] = "test_digest";
 constexpr const char* kUnits[] = {"images", "inputs", "texts"};
 // Of an image that cannot be read; none is recorded under it.
 constexpr std::uint64_t kUnread = 0;
@@ -39,29 +43,6 @@ Unit unit_of(const data::Dataset& set) {
   const bool windows = set.input_dtype() == DType::Int64 && set.input_shape().rank() == 1 &&
                        set.target_shape() == set.input_shape();
   return windows ? Unit::Texts : Unit::Inputs;
-}
-
-std::int64_t bytes_of_input(const data::Dataset& set) {
-  return set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
-}
-
-// Samples of a set, so many bytes at a time: visit(first of them, inputs, targets, their numbers).
-template <class F>
-void for_each_piece(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
-  constexpr std::int64_t kMostAtOnce = 8192, kBytesAtOnce = std::int64_t{32} << 20;
-  const std::int64_t input = bytes_of_input(set),
-                     target = set.target_shape().numel() *
-                              static_cast<std::int64_t>(item_size(set.target_dtype()));
-  const std::size_t most =
-      at(std::clamp<std::int64_t>(kBytesAtOnce / std::max<std::int64_t>(input, 1), 1, kMostAtOnce));
-  std::string inputs(std::min(most, numbers.size()) * at(input), '\0'),
-      targets(std::min(most, numbers.size()) * at(target), '\0');
-  for (std::size_t from = 0; from < numbers.size(); from += most) {
-    const auto some = numbers.subspan(from, std::min(most, numbers.size() - from));
-    set.get(some, inputs.data(), targets.data());
-    visit(std::string_view(inputs).substr(0, some.size() * at(input)),
-          std::string_view(targets).substr(0, some.size() * at(target)), some);
-  }
 }
 
 // visit(k) for each of so many, on all threads.
@@ -74,14 +55,24 @@ void for_each_in_parallel(std::int64_t count, F&& visit) {
   });
 }
 
-Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers) {
+using Threads = std::function<int()>;
+
+int threads_of(const Threads& threads) { return threads ? threads() : num_threads(); }
+
+Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers,
+                    const Threads& threads = {}) {
+  constexpr std::size_t kAtOnce = 1024;  // after so many the number of threads may change
   Checksums out(numbers.size(), kUnread);
-  for_each_in_parallel(std::ssize(numbers), [&](std::size_t k) {
-    try {
-      out[k] = images.checksum(numbers[k]);
-    } catch (const Error&) {  // whoever decodes it says that it is broken
-    }
-  });
+  for (std::size_t from = 0; from < numbers.size(); from += kAtOnce) {
+    const ThreadCount count(threads_of(threads));
+    for_each_in_parallel(static_cast<std::int64_t>(std::min(kAtOnce, numbers.size() - from)),
+                         [&](std::size_t k) {
+                           try {
+                             out[from + k] = images.checksum(numbers[from + k]);
+                           } catch (const Error&) {  // decoding reports that it is broken
+                           }
+                         });
+  }
   return out;
 }
 
@@ -99,13 +90,15 @@ std::uint64_t of_tokens(std::string_view input, std::int64_t width) {
   return digester.result().lo;
 }
 
-Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numbers) {
-  const std::size_t bytes = at(bytes_of_input(set));
+Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numbers,
+                    const Threads& threads = {}) {
+  const std::size_t bytes = data::input_bytes(set.info());
   const Shape& shape = set.input_shape();
   const bool tokens = set.input_dtype() == DType::Int64 && shape.rank() > 0 && shape.numel() > 0;
   Checksums out(numbers.size());
   std::size_t done = 0;
   for_each_piece(set, numbers, [&](std::string_view inputs, std::string_view, const auto& some) {
+    const ThreadCount count(threads_of(threads));
     for_each_in_parallel(std::ssize(some), [&](std::size_t k) {
       const std::string_view input = inputs.substr(k * bytes, bytes);
       out[done + k] = tokens ? of_tokens(input, shape[shape.rank() - 1]) : checksum(input);
@@ -115,7 +108,7 @@ Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numb
   return out;
 }
 
-// The tokens of windows. What is hidden stands in the targets, between [CLS] and [SEP].
+// The tokens of windows. The targets have the hidden tokens, between [CLS] and [SEP].
 template <class F>
 void for_each_window(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
   const std::size_t length = at(set.input_shape()[0]);
@@ -169,7 +162,7 @@ void sort_out(Checksums& checksums) {
   checksums.erase(std::unique(checksums.begin(), checksums.end()), checksums.end());
 }
 
-// Which are kept does not depend on where a stretch stands.
+// Which checksums are kept does not depend on the position of a stretch.
 bool is_kept(std::uint64_t checksum, std::int64_t every) {
   return checksum % static_cast<std::uint64_t>(every) == 0;
 }
@@ -194,13 +187,24 @@ std::int64_t number_in(const io::Metadata& metadata, const char* key, std::int64
 
 }  // namespace
 
-SampleRecord SampleRecord::of(const data::Dataset& training) {
+HeldOutDigests held_out_digests(const data::Dataset* validation, const data::Dataset* test) {
+  return {validation == nullptr ? "" : held_out_digest(*validation),
+          test == nullptr ? "" : held_out_digest(*test)};
+}
+
+// Names of classes follow the digest of the samples; the training part's are compared elsewhere.
+std::string held_out_digest(const data::Dataset& part) {
+  const std::string digest = data_digest(part);
+  return digest.substr(0, digest.find(' '));
+}
+
+SampleRecord SampleRecord::of(const data::Dataset& training, const Threads& threads) {
   SampleRecord out;
   out.unit_ = unit_of(training);
   const std::int64_t size = training.size();
   if (out.unit_ == Unit::Texts) {
     out.stretch_ = std::min(kStretch, std::max<std::int64_t>(training.input_shape()[0] - 2, 1));
-    // Windows follow one another, so that what stands across their ends is recorded too.
+    // Windows follow one another, so that stretches across their ends are recorded too.
     Stretches stretches(out.stretch_);
     for_each_window(training, every_one(0, size, 1), [&](std::span<const std::int64_t> tokens) {
       for (const std::int64_t token : tokens) {
@@ -221,26 +225,29 @@ SampleRecord SampleRecord::of(const data::Dataset& training) {
   const bool drawn = training.made_on_demand(),
              read = out.unit_ == Unit::Images || !training.in_memory();
   const std::int64_t bytes =
-      out.unit_ == Unit::Images ? 1 : std::max<std::int64_t>(bytes_of_input(training), 1);
-  const std::int64_t most =
-      std::clamp<std::int64_t>((drawn ? kMostDrawnBytes : kMostBytes) / bytes, 1,
-                               drawn  ? kMostDrawn
-                               : read ? kMostRead
-                                      : kMostInputs);
+      out.unit_ == Unit::Images ? 1 : static_cast<std::int64_t>(data::input_bytes(training.info()));
+  const std::int64_t most = std::clamp<std::int64_t>(
+      (drawn ? kMostDrawnBytes : kMostBytes) / std::max<std::int64_t>(bytes, 1), 1,
+      drawn  ? kMostDrawn
+      : read ? kMostRead
+             : kMostInputs);
   out.every_ = std::max<std::int64_t>(divide_up(size, most), 1);
   const std::vector<std::int64_t> numbers = every_one(0, size, out.every_);
   const auto images = training.images();
-  out.checksums_ = images != nullptr ? of_images(*images, numbers) : of_inputs(training, numbers);
+  out.checksums_ = images != nullptr ? of_images(*images, numbers, threads)
+                                     : of_inputs(training, numbers, threads);
   std::erase(out.checksums_, kUnread);
   sort_out(out.checksums_);
   return out;
 }
 
-void SampleRecord::add(const SampleRecord& other) {
-  if (unit_ != other.unit_ || stretch_ != other.stretch_)
+void SampleRecord::add(const SampleRecord& earlier) {
+  if (unit_ != earlier.unit_ || stretch_ != earlier.stretch_)
     throw ValueError("records of samples of two kinds cannot be joined");
-  every_ = std::max(every_, other.every_);
-  checksums_.insert(checksums_.end(), other.checksums_.begin(), other.checksums_.end());
+  if (!earlier.held_out_.validation.empty()) held_out_.validation = earlier.held_out_.validation;
+  if (!earlier.held_out_.test.empty()) held_out_.test = earlier.held_out_.test;
+  every_ = std::max(every_, earlier.every_);
+  checksums_.insert(checksums_.end(), earlier.checksums_.begin(), earlier.checksums_.end());
   if (unit_ == Unit::Texts)
     std::erase_if(checksums_, [&](std::uint64_t c) { return !is_kept(c, every_); });
   sort_out(checksums_);
@@ -263,10 +270,13 @@ bool SampleRecord::is_of(const data::Dataset& training) const {
 void SampleRecord::save(const std::string& path) const {
   std::vector<std::int64_t> numbers(checksums_.size());
   std::memcpy(numbers.data(), checksums_.data(), numbers.size() * sizeof(std::int64_t));
+  io::Metadata metadata{{kUnit, kUnits[static_cast<std::size_t>(unit_)]},
+                        {kEvery, std::to_string(every_)},
+                        {kStretchKey, std::to_string(stretch_)}};
+  if (!held_out_.validation.empty()) metadata[kValidationKey] = held_out_.validation;
+  if (!held_out_.test.empty()) metadata[kTestKey] = held_out_.test;
   io::save_checked_safetensors(path, {{kChecksums, Tensor::from(numbers, {std::ssize(numbers)})}},
-                               {{kUnit, kUnits[static_cast<std::size_t>(unit_)]},
-                                {kEvery, std::to_string(every_)},
-                                {kStretchKey, std::to_string(stretch_)}});
+                               metadata);
 }
 
 SampleRecord SampleRecord::load(const std::string& path) {
@@ -280,8 +290,8 @@ SampleRecord SampleRecord::load(const std::string& path) {
   if (tensor == file.tensors.end() || tensor->second.dtype() != DType::Int64 ||
       tensor->second.rank() != 1 || known == std::end(kUnits))
     throw make_error<FormatError>(FileName{path},
-                                  ": is no record of training samples: it must hold '", kChecksums,
-                                  "', int64 [N], and say their unit");
+                                  ": is not a record of training samples: it must have '", kChecksums,
+                                  "', int64 [N], and their unit");
   SampleRecord out;
   out.unit_ = static_cast<Unit>(known - std::begin(kUnits));
   out.every_ = number_in(file.metadata, kEvery, 1, kMost, path);
@@ -291,6 +301,11 @@ SampleRecord SampleRecord::load(const std::string& path) {
   out.checksums_.resize(numbers.size());
   std::memcpy(out.checksums_.data(), numbers.data(), numbers.size() * sizeof(std::int64_t));
   sort_out(out.checksums_);
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
+  out.held_out_ = {text(kValidationKey), text(kTestKey)};
   return out;
 }
 
@@ -357,6 +372,14 @@ std::int64_t SeenSamples::about() const {
       static_cast<double>(seen) * static_cast<double>(every) / static_cast<double>(compared);
   return std::min(samples,
                   static_cast<std::int64_t>(std::llround(share * static_cast<double>(samples))));
+}
+
+Note note_on_seen(const SeenSamples& seen, const std::string& of, bool allowed) {
+  return {cat("training has seen ", to_string(seen), of.empty() ? "" : cat(" of ", of)),
+          seen.about(),
+          {},
+          allowed,
+          "seen"};
 }
 
 std::string to_string(const SeenSamples& seen) {

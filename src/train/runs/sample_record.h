@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/data.h>
@@ -19,6 +21,15 @@ namespace tenon::train {
 
 /// File name in the run folder.
 inline constexpr char kSampleRecordFile[] = "training_samples.safetensors";
+
+/// Digests of the samples of the held-out parts; "" without a part, and for samples that settings
+/// determine.
+struct HeldOutDigests {
+  std::string validation{}, test{};
+};
+HeldOutDigests held_out_digests(const data::Dataset* validation, const data::Dataset* test);
+/// The digest of one part.
+std::string held_out_digest(const data::Dataset& part);
 
 class SampleRecord {
  public:
@@ -40,12 +51,17 @@ class SampleRecord {
   static constexpr std::int64_t kStretch =
       32;  ///< tokens per stretch, or the window length if that is smaller
 
-  /// Records the training part. Unreadable images are skipped.
-  static SampleRecord of(const data::Dataset& training);
-  /// Adds the checksums of another record. Throws ValueError if its unit differs.
-  void add(const SampleRecord& other);
+  /// Records the training part. Unreadable images are skipped. `threads` is asked again and again
+  /// how many threads may be used; empty: as many as the calling thread uses.
+  static SampleRecord of(const data::Dataset& training, const std::function<int()>& threads = {});
+  /// Adds the checksums of an earlier record, whose digests of held-out parts stay. Throws
+  /// ValueError if its unit differs.
+  void add(const SampleRecord& earlier);
   /// Whether the record is of these training samples; a subset of images is compared.
   bool is_of(const data::Dataset& training) const;
+
+  const HeldOutDigests& held_out() const { return held_out_; }
+  void set_held_out(HeldOutDigests digests) { held_out_ = std::move(digests); }
 
   void save(const std::string& path) const;
   /// Throws IoError, and FormatError if save() did not write the file.
@@ -65,6 +81,7 @@ class SampleRecord {
   std::int64_t every_ = 1;  // one of every_ training samples is recorded; a power of two for Texts
   std::int64_t stretch_ = 0;              // length in tokens, for Texts
   std::vector<std::uint64_t> checksums_;  // sorted, unique
+  HeldOutDigests held_out_;
 };
 
 }  // namespace tenon::train

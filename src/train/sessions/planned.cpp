@@ -9,6 +9,8 @@
 #include <tenon/error.h>
 #include <tenon/shapes_only.h>
 
+#include "device/backend.h"
+#include "run/devices.h"
 #include "train/batches/resident.h"
 #include "train/fitting/step.h"
 
@@ -28,7 +30,7 @@ std::int64_t fitting_batch(const Session& session, const data::Loader& measured)
   }
 }
 
-// 0 stands for as many as usual.
+// 0 means no limit.
 std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
@@ -55,6 +57,17 @@ ResolvedRun when_released(Settings settings) {
 
 bool is_limited() { return current_context().memory_limit > 0; }
 
+// Whether the weights take an eighth of the device's memory or more. Gradients, optimizer state and
+// activations may then exceed it. The plan shows it before the weights are allocated.
+bool may_exceed_device(const Session& session) {
+  const Device device = current_device();
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : session.net.state_dict())
+    bytes += tensor.numel() * static_cast<std::int64_t>(item_size(tensor.dtype()));
+  const std::int64_t memory = backend_for(device).facts(device.index).memory_bytes;
+  return memory > 0 && bytes >= memory / 8;
+}
+
 }  // namespace
 
 std::int64_t plan_within_limit(Session& session) {
@@ -66,13 +79,14 @@ std::int64_t plan_within_limit(Session& session) {
 }
 
 std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets) {
-  if (!is_limited()) return 0;
+  const bool has_own_memory = current_device().kind != Device::Kind::Cpu;
+  if (!is_limited() && !has_own_memory) return 0;
   Context context = current_context();  // the run's numbers depend on nothing that is drawn here
   context.generator = Generator(run.compute.seed);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   Session session(run, sets);
-  return planned(session);
+  return is_limited() || may_exceed_device(session) ? planned(session) : 0;
 }
 
 }  // namespace tenon::train

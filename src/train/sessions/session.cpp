@@ -8,16 +8,17 @@
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/functional.h>
-#include <tenon/text.h>
+#include <tenon/eval.h>
 #include <tenon/tokenizer.h>
 
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
+#include "base/digest.h"
 #include "base/str.h"
 #include "base/system/cache_file.h"
 #include "data/loading/prefetch.h"
+#include "graph/on_host.h"
 #include "io/file.h"
 #include "optim/warmup.h"
 #include "train/adapting/frozen.h"
@@ -29,7 +30,6 @@
 #include "train/runs/run_folder.h"
 #include "train/settings/images.h"
 #include "train/settings/published.h"
-#include "train/settings/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -88,9 +88,10 @@ Context context_of(const ResolvedModel& model) {
 
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir) {
+  if (settings.tokenizer.empty())
+    return nullptr;  // a tokenizer.json in the folder is not the run's
   const std::string own = cat(run_dir, "/", kTokenizerFile);
   const bool kept = !run_dir.empty() && io::file_exists(own);
-  if (!kept && settings.tokenizer.empty()) return nullptr;
   return std::make_shared<const data::Tokenizer>(
       data::Tokenizer::open(kept ? own : settings.tokenizer));
 }
@@ -280,10 +281,6 @@ data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& 
   return {.weights = data::class_balanced_weights(set)};
 }
 
-}  // namespace
-
-namespace {
-
 std::string until_released(const FrozenSettings& frozen) {
   const int epochs = frozen.until_epoch;
   return epochs == 0 ? ""
@@ -359,9 +356,14 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
   if (!run.frozen.layers.empty() || adapted)
     notes.push_back(cat(what_learns(net), until_released(run.frozen)));
-  if (const std::int64_t size = sets.train->size(); size < settings.batch)
-    notes.push_back(cat("each step takes all ", size,
-                        " training samples: they are fewer than a batch of ", settings.batch));
+  const bool drawn = train->options().sampling.any();
+  if (drawn)
+    notes.push_back(cat("each epoch draws ", train->epoch_size(),
+                        " training samples with replacement, all classes equally often on "
+                        "average: training loss and accuracy are of the drawn samples"));
+  if (const std::int64_t size = train->epoch_size(); size < settings.batch)
+    notes.push_back(cat("each step takes all ", size, drawn ? " drawn" : " training",
+                        " samples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(run, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
@@ -373,7 +375,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
     const ImagePlace place = place_of_images(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
-      settings.augment_on = place.where;  // of the run, wherever it is resumed
+      settings.augment_on = place.where;  // the run's, also when it is resumed
     }
   }
 }
@@ -420,6 +422,17 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
 }
 
 namespace {
+
+std::string digest_of_weights(const nn::AnyModule& net) {
+  Digester digester;
+  for (const auto& [name, tensor] : net.state_dict()) {
+    const Tensor host = on_host(tensor);
+    digester.add(name);
+    digester.add(checksum({static_cast<const char*>(host.data()),
+                           static_cast<std::size_t>(host.numel()) * item_size(host.dtype())}));
+  }
+  return digester.result().hex();
+}
 
 std::vector<double> of_channels(const std::vector<double>& each, std::size_t channels) {
   return each.size() == 1 ? std::vector<double>(channels, each[0]) : each;
@@ -468,6 +481,7 @@ void Session::open_teacher(const data::Dataset& set) {
                          "' (", own.front(), ", …), or in another order"));
   const Settings& theirs = model.settings();
   teacher = model.net();
+  teacher_digest = digest_of_weights(*teacher);
   // Pixels are scaled as the run's network wants them.
   const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
@@ -494,6 +508,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;
   o.teacher = teacher;
+  o.teacher_digest = teacher_digest;
   o.temperature = settings.temperature;
   o.distill_weight = settings.distill_weight;
   o.mixing = run.augmentation.mixing;

@@ -31,7 +31,8 @@ struct DataSets {
 /// reading the data produced a note.
 DataSets open_data(const ResolvedRun& run, const std::string& run_dir = "");
 
-/// The tokenizer of the run, else that of the settings, else null.
+/// Null if the settings name no tokenizer; else the copy in the run folder, or if there is none the
+/// file of the settings.
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir);
 
@@ -64,6 +65,7 @@ struct Session {
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // network with LoRA adapters, if the settings ask for them
   std::optional<nn::AnyModule> teacher;
+  std::string teacher_digest;  // of its weights
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, validation, test;

@@ -74,7 +74,7 @@ std::vector<double> parse_channels(const std::string& text) {
   return out;
 }
 
-// What a source says that its transparent parts lie on.
+// The background of transparent images that a source names.
 std::optional<std::string> background_of(const std::string& data) {
   constexpr std::string_view kKey = ",background=";
   const std::size_t at = data.rfind(kKey);

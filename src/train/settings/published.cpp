@@ -13,6 +13,7 @@
 #include "train/settings/settings.h"
 
 namespace tenon::train {
+
 std::string model_as_published(const std::string& weights, const std::string& model) {
   if (weights.empty()) return model;
   const std::optional<models::PublishedConfig> config = models::published_config(weights, model);

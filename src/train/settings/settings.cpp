@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <variant>
 
 #include <tenon/compute.h>
@@ -13,6 +12,7 @@
 
 #include "base/make_error.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "device/parse.h"
 #include "io/text/numbers.h"
 #include "io/text/toml.h"
@@ -140,6 +140,8 @@ const Field kFields[] = {
      &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
+    {"allow", "notes that strict accepts: seen (samples that equal training samples); empty: none",
+     &Settings::allow},
     {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
      &Settings::early_stopping, 0, 1e6},
     {"keep_best",
@@ -205,21 +207,18 @@ const Field& field(const std::string& key) {
   throw ValueError(cat("setting '", f.name, "' is '", value, "', must be ", wanted));
 }
 
-// A limit as it may be typed: whole where it is.
-std::string limit_text(double limit) {
-  return std::abs(limit) < kAny && limit == std::floor(limit)
-             ? std::to_string(static_cast<std::int64_t>(limit))
-             : cat(limit);
-}
-
 template <class T>
 const char* number_kind() {
   return std::is_floating_point_v<T> ? "a number" : "a whole number";
 }
 
 std::string range_text(const Field& f, const char* kind) {
-  return f.high >= kAny ? cat(kind, " of at least ", limit_text(f.low))
-                        : cat(kind, " from ", limit_text(f.low), " to ", limit_text(f.high));
+  const bool open = f.high >= kAny;
+  Range range{f.low, f.high};
+  if (f.low <= -kAny) range.low = -kNoLimit;
+  if (open) range.high = kNoLimit;
+  const std::string limits = range.text();
+  return limits.empty() ? std::string(kind) : cat(kind, open ? " of " : " ", limits);
 }
 
 template <class T>
@@ -255,6 +254,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});
+  if (key == "allow" && !value.empty()) check_choice(f, value, {"seen"});
   if (key == "layer_precision") parse_layer_precision(value);
   if (key == "lora" && !value.empty()) parse_lora(value);
   if (key == "milestones") parse_milestones(value);
@@ -395,10 +395,7 @@ const models::Network& SettingsNetwork::keep(Settings& s) {
 models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
 
 nn::AnyModule Settings::create_model(const models::Options& options) const {
-  if (described_ != nullptr && described_->is_of(model, network))
-    return described_->create(options);
-  return network.empty() ? models::create(model, options)
-                         : models::create(models::NetworkFile{model, network}, options);
+  return SettingsNetwork::find(*this).create(options);
 }
 
 std::string Settings::model_toml() const {
@@ -546,7 +543,7 @@ void Settings::apply_lines(const std::vector<SettingText>& lines, const std::str
   for (const SettingText& line : lines) {
     try {
       if (text != lines.end() && line.key == "model")
-        model = line.value;  // whose file may have moved: its text stands here
+        model = line.value;  // the file may have moved: its text is in these lines
       else
         set(line.key, line.value);
     } catch (const ValueError& error) {

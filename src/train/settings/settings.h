@@ -20,7 +20,7 @@ namespace tenon::train {
 
 struct Settings;
 
-constexpr std::uint64_t kMostSettingsText = 8 << 20;  ///< bytes of a file, which may hold a network
+constexpr std::uint64_t kMostSettingsText = 8 << 20;  ///< bytes of a file with its network
 
 struct SettingText {
   std::string key, value;
@@ -35,7 +35,7 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source);
 
 /// The network that settings describe. It is looked up or parsed once for all copies of settings
-/// that have kept it. If `model` or `network` were assigned since, it is found anew.
+/// that have kept it. If `model` or `network` were assigned since, it is found again.
 struct SettingsNetwork {
   /// Throws as models::info().
   static models::Network find(const Settings& settings);

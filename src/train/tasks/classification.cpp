@@ -2,7 +2,6 @@
 #include <optional>
 
 #include <tenon/error.h>
-#include <tenon/functional.h>
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
@@ -89,7 +88,10 @@ void Classification::check_data(const TaskData& data, data::Split part) const {
   if (data.set.classes() < 1)
     throw ShapeError(cat("'", data.settings.data, "' has no classes: its targets are ",
                          data.set.target_dtype(), " ", data.set.target_shape(),
-                         "; for numeric targets, use --task regression"));
+                         "; for numeric targets, use --task regression",
+                         data.set.target_shape().numel() > 1
+                             ? ", or --task multi_label if each is a label from 0 to 1"
+                             : ""));
 }
 
 std::int64_t Classification::outputs(const data::Dataset& set) const { return set.classes(); }
@@ -126,8 +128,8 @@ Tensor Classification::mean_over_views(const Tensor& scores, std::int64_t views,
   return mean_of_views(scores, views, is_floating(targets));
 }
 
-// Classes [N] drawn by the probabilities that scores [N, classes] stand for: the highest of them
-// after Gumbel's noise is added.
+// Classes [N] drawn with the probabilities of scores [N, classes]: the highest score after Gumbel
+// noise is added.
 Tensor Classification::drawn_targets(const Tensor& scores, const Tensor& target) const {
   if (is_floating(target.dtype()) || scores.rank() != 2) return target;
   const Tensor noise = neg(log(neg(log(rand(scores.shape())))));

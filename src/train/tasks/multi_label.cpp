@@ -1,7 +1,9 @@
 // Multi-label classification: any number of labels of a sample are right. Targets are 0 or 1 for
 // each label, outputs are logits.
+#include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <string_view>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
@@ -9,6 +11,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "data/samples/sample_pieces.h"
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {
@@ -27,9 +30,18 @@ struct LabelLoss {
   }
 };
 
+bool is_label(double value) { return value >= 0 && value <= 1; }
+
+[[noreturn]] void refuse_label(double value, const std::string& source, const std::string& sample) {
+  throw ValueError(cat("'", source, "': ", sample, " has the target ", value,
+                       ": a label is 0 or 1, or a probability; for other numbers, use --task "
+                       "regression"));
+}
+
 // A label is predicted if its logit is above 0, its probability above one half.
 class LabelMeter final : public Meter {
  public:
+  explicit LabelMeter(std::string source) : source_(std::move(source)) {}
   void add(const MeasuredBatch& batch) override {
     const std::vector<double> scores = cast(batch.scores, DType::Float64).to_vector<double>(),
                               targets = cast(batch.target, DType::Float64).to_vector<double>();
@@ -41,6 +53,7 @@ class LabelMeter final : public Meter {
     for (std::size_t row = 0; row < rows; ++row) {
       bool all = true;
       for (std::size_t k = row * labels; k < (row + 1) * labels; ++k) {
+        if (!is_label(targets[k])) refuse_label(targets[k], source_, "a sample");
         const bool predicted = scores[k] > 0, wanted = targets[k] > 0.5;
         // A score that is NaN predicts nothing, and is wrong.
         const bool right = predicted == wanted && !std::isnan(scores[k]);
@@ -63,36 +76,22 @@ class LabelMeter final : public Meter {
   }
 
  private:
+  std::string source_;
   std::int64_t right_ = 0, exact_ = 0, both_ = 0, either_ = 0, rows_ = 0, labels_ = 0;
 };
 
 // Of data in memory: other data is not read twice.
 void require_labels(const data::Dataset& set, const std::string& source) {
   if (!set.in_memory()) return;
-  constexpr std::int64_t kAtOnce = 4096;
   const auto width = static_cast<std::size_t>(set.target_shape().numel());
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
-    numbers.resize(static_cast<std::size_t>(std::min(kAtOnce, set.size() - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    std::vector<std::byte> inputs(numbers.size() *
-                                  static_cast<std::size_t>(set.input_shape().numel()) *
-                                  item_size(set.input_dtype())),
-        targets(numbers.size() * width * item_size(set.target_dtype()));
-    set.get(numbers, inputs.data(), targets.data());
-    const std::vector<double> values =
-        cast(Tensor::from_data(targets.data(),
-                               {std::ssize(numbers), static_cast<std::int64_t>(width)},
-                               set.target_dtype()),
-             DType::Float64)
-            .to_vector<double>();
+  data::for_each_piece(set, [&](std::string_view, std::string_view targets, const auto& numbers) {
+    const Tensor labels = Tensor::from_data(
+        targets.data(), {std::ssize(numbers), set.target_shape().numel()}, set.target_dtype());
+    const std::vector<double> values = cast(labels, DType::Float64).to_vector<double>();
     for (std::size_t k = 0; k < values.size(); ++k)
-      if (!(values[k] >= 0 && values[k] <= 1))
-        throw ValueError(cat("'", source, "': ", set.sample_name(numbers[k / width]),
-                             " has the target ", values[k],
-                             ": a label is 0 or 1, or a probability; for other numbers, use --task "
-                             "regression"));
-  }
+      if (!is_label(values[k]))
+        refuse_label(values[k], source, set.sample_name(numbers[k / width]));
+  });
 }
 
 class MultiLabel final : public Task {
@@ -131,8 +130,8 @@ class MultiLabel final : public Task {
             {.name = kLabelAccuracy, .label = "labels right", .form = MetricForm::Share}};
   }
   std::string monitored() const override { return kF1; }
-  std::unique_ptr<Meter> meter(const data::Dataset&) const override {
-    return std::make_unique<LabelMeter>();
+  std::unique_ptr<Meter> meter(const data::Dataset& set) const override {
+    return std::make_unique<LabelMeter>(set.describe());
   }
   OutputForm output_form() const override { return OutputForm::Labels; }
   Tensor predictions(const Tensor& scores) const override { return sigmoid(scores); }

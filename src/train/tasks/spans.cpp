@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "data/text/span_dataset.h"
-#include "train/tasks/tasks.h"
 #include "train/tasks/tokens.h"
 #include "train/texts/spans.h"
 

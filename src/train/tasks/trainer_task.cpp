@@ -1,7 +1,5 @@
 // The task of a Trainer that is given none: classification if the data has classes, else
 // regression.
-#include <tenon/ops.h>
-
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {

@@ -34,7 +34,7 @@ struct Found {
   Answer answer;
 };
 
-// `places` are where the window's part of the text stands in the row.
+// `places` are the positions in the row of the window's part of the text.
 void take_window(Found& found, const data::SpanText& text, const data::SpanWindow& window,
                  std::int64_t behind, std::span<const float> starts, std::span<const float> ends) {
   found.none = std::min(found.none, static_cast<double>(starts[0]) + ends[0]);

@@ -1,5 +1,5 @@
 // NVRTC's interface on top of the host's compiler: the "cubin" is a shared library of CPU code,
-// which the emulated driver (fake_cuda.cpp) loads. For tests only.
+// which the emulated driver (api_launch.cpp) loads. For tests only.
 //
 // It accepts the options that NVRTC documents and refuses others. It sees no headers except the
 // program's own and the emulator's, and writes the compiler's messages to the log. Settings in the

@@ -2,14 +2,22 @@
 #include "cuda/engines/launch/epilogue_arguments.h"
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "cuda/engines/launch/tickets.h"
 
 namespace tenon::cuda {
+
+std::vector<std::uint64_t>& words_of_thread() {
+  static const PerThread<std::vector<std::uint64_t>> words;
+  return words.get();
+}
 
 void ArgumentBlock::fill(std::vector<std::uint64_t>& out, const Binding& binding) const {
   out.assign(words.begin(), words.end());
   for (const auto& [word, value] : pointers)
     out[at(word)] = reinterpret_cast<std::uintptr_t>(binding.values[at(value)]);
+  for (const auto& [word, offset] : temporaries)
+    out[at(word)] = reinterpret_cast<std::uintptr_t>(binding.workspace + offset);
   if (out.empty()) out.push_back(0);
 }
 

@@ -16,12 +16,19 @@ namespace tenon::cuda {
 struct ArgumentBlock {
   std::vector<std::uint64_t> words;
   std::vector<std::pair<int, ValueId>> pointers;  // word number, value whose address goes there
+  // word number, offset in the kernel's workspace of what the word points to
+  std::vector<std::pair<int, std::int64_t>> temporaries;
 
   /// Copies the words (at least one) and fills in the addresses of this run.
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
   /// Replaces the values by others (Kernel::on_values).
   void rename(std::span<const ValueId> renamed);
 };
+
+/// The calling thread's words for the launch that it prepares. They keep their memory, so that a
+/// settled step does not allocate. A launch must have taken them before the thread prepares
+/// another.
+std::vector<std::uint64_t>& words_of_thread();
 
 /// The arguments of an epilogue. An epilogue that reduces its whole result has partial results in
 /// the kernel's workspace and a counter of finished blocks.

@@ -8,7 +8,7 @@
 #include "cuda/device/opening/driver.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/words.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon::cuda {
 namespace {

@@ -17,8 +17,7 @@ namespace tenon::cuda {
 
 constexpr int kJoinedThreads = 256;  ///< of a block that parts share
 
-/// One launch: the source and the launch parameters. Values from `own_values` on are temporaries at
-/// their Value::offset in the workspace.
+/// One launch: the source and the launch parameters.
 struct PrintedLaunch {
   Source source;
   ArgumentBlock arguments;

@@ -31,7 +31,6 @@ class ValueTable {
     return id < own_.size() ? own_[id] : temporaries_[id - own_.size()];
   }
   std::size_t own_size() const { return own_.size(); }
-  const std::vector<Value>& temporaries() const { return temporaries_; }
   ValueId add(const Value& temporary) {
     temporaries_.push_back(temporary);
     return static_cast<ValueId>(own_.size() + temporaries_.size()) - 1;

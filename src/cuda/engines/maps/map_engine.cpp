@@ -2,13 +2,12 @@
 #include "cuda/engines/maps/map_engine.h"
 
 #include <algorithm>
-#include <tuple>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include <tenon/error.h>
 
-#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -24,8 +23,7 @@ constexpr std::uint64_t kAlignment = 16;  // alignment of vector accesses
 
 class MapKernel final : public Kernel {
  public:
-  MapKernel(PrintedMap printed, std::size_t own_values, const Target& target)
-      : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
+  MapKernel(PrintedMap printed, const Target& target) {
     workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
     for (PrintedLaunch& launch : printed.launches) {
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
@@ -40,22 +38,17 @@ class MapKernel final : public Kernel {
   std::unique_ptr<Kernel> on_values(std::span<const ValueId> renamed) const override {
     auto other = std::make_unique<MapKernel>(*this);
     for (Launch& launch : other->launches_) {
-      for (auto& [word, value] : launch.arguments.pointers)
-        if (static_cast<std::size_t>(value) < own_values_)
-          value = renamed[static_cast<std::size_t>(value)];
+      launch.arguments.rename(renamed);
       take_counters(launch);
     }
     return other;
   }
 
   void run(const Binding& binding) const override {
-    // The vectors keep their memory, so that a settled step does not allocate.
-    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
-    std::vector<std::uint64_t>& words = words_of_thread.get();
+    std::vector<std::uint64_t>& words = words_of_thread();
     for (const Launch& launch : launches_) {
-      words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
-      for (const auto& [word, value] : launch.arguments.pointers)
-        words[static_cast<std::size_t>(word)] = address(binding, value);
+      launch.arguments.fill(words, binding);
+      check_alignment(launch.arguments, words);
       void* params[] = {words.data()};
       if (launch.resident)
         launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
@@ -98,19 +91,18 @@ class MapKernel final : public Kernel {
     }
   }
 
-  std::uint64_t address(const Binding& binding, ValueId value) const {
-    const auto id = static_cast<std::size_t>(value);
-    const std::byte* at =
-        id < own_values_ ? binding.values[id] : binding.workspace + temporaries_[id - own_values_];
-    const auto number = reinterpret_cast<std::uint64_t>(at);
-    if (number % kAlignment != 0)
-      throw InternalError(
-          cat("value ", value, " starts at an address that is not a multiple of ", kAlignment));
-    return number;
+  static void check_alignment(const ArgumentBlock& arguments,
+                              std::span<const std::uint64_t> words) {
+    const auto check = [words](int word, const char* what, std::int64_t number) {
+      if (words[static_cast<std::size_t>(word)] % kAlignment != 0)
+        throw InternalError(
+            cat(what, number, " starts at an address that is not a multiple of ", kAlignment));
+    };
+    for (const auto& [word, value] : arguments.pointers) check(word, "value ", value);
+    for (const auto& [word, offset] : arguments.temporaries)
+      check(word, "the temporary at byte ", offset);
   }
 
-  const std::size_t own_values_;
-  const std::vector<std::int64_t> temporaries_;
   std::vector<Launch> launches_;
 };
 
@@ -163,7 +155,7 @@ class MapEngine final : public Engine {
     PrintedMap printed = region.kind == RegionKind::Joined
                              ? print_together(region.parts, values, words)
                              : print_map(region, values, words, target_.shared_bytes);
-    return std::make_unique<MapKernel>(std::move(printed), values.size(), target_);
+    return std::make_unique<MapKernel>(std::move(printed), target_);
   }
 
  private:

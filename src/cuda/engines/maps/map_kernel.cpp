@@ -47,18 +47,6 @@ PrintedMap finished(std::vector<PrintedLaunch> launches) {
   return out;
 }
 
-/// Adds the temporaries of a region to the map's temporaries. The region's arguments number
-/// temporaries from the program's values on; they get their final places here.
-void take_temporaries(PrintedMap& map, const LoopNests& nests, ArgumentBlock* arguments) {
-  const auto taken = static_cast<ValueId>(map.temporaries.size());
-  for (const Value& temporary : nests.values.temporaries())
-    map.temporaries.push_back(map.workspace_bytes + temporary.offset);
-  map.workspace_bytes += nests.temporary_bytes;
-  if (arguments == nullptr) return;
-  for (auto& [word, value] : arguments->pointers)
-    if (value >= static_cast<ValueId>(nests.values.own_size())) value += taken;
-}
-
 }  // namespace
 
 PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words,
@@ -82,7 +70,7 @@ PrintedMap print_map(const Region& region, std::span<const Value> values, std::s
     launches.push_back(launch_of(parts, entry_name(loop_nest_name(nests.nests[0]), region.map),
                                  region.title, most_words));
   PrintedMap out = finished(std::move(launches));
-  take_temporaries(out, nests, nullptr);
+  out.workspace_bytes = nests.temporary_bytes;
   return out;
 }
 
@@ -115,14 +103,16 @@ void add_written(const MapProgram& map, std::vector<ValueId>& out) {
   for (const MapReduce& reduce : map.reduces) out.push_back(reduce.value);
 }
 
-/// The only part of a region that can join; its temporaries become the map's.
+/// The only part of a region that can join; its temporaries follow those of earlier parts.
 Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
                  PrintedMap& out) {
   LoopNests nests = split_into_loop_nests(region.map, values);
   Part part = print_part(nests.nests[0], nests, options);
   if (nests.nests.size() != 1 || refusal_of(part) != nullptr)
     throw InternalError(cat(region.title, " cannot share a launch"));
-  if (part.blocks > 0) take_temporaries(out, nests, &part.arguments);
+  if (part.blocks == 0) return part;
+  for (auto& [word, offset] : part.arguments.temporaries) offset += out.workspace_bytes;
+  out.workspace_bytes += nests.temporary_bytes;
   return part;
 }
 
@@ -141,11 +131,7 @@ class JoinedParts {
       known = {joined_part(region, values_, {kJoinedThreads, false}, out_), std::move(named)};
       return known.part;
     }
-    const auto is_temporary = [this](const auto& pointer) {
-      return at(pointer.second) >= values_.size();
-    };
-    if (std::any_of(known.part.arguments.pointers.begin(), known.part.arguments.pointers.end(),
-                    is_temporary))
+    if (!known.part.arguments.temporaries.empty())
       return joined_part(region, values_, {kJoinedThreads, false}, out_);
     for (std::size_t k = 0; k < named.size(); ++k) renamed_[at(known.named[k])] = named[k];
     Part part = known.part;
@@ -270,7 +256,7 @@ std::optional<PrintedMap> print_columns_then(std::span<const Region> regions,
   PrintedMap out;
   out.launches.push_back(
       launch_of({&part, 1}, entry_name("columns", first.map), first.title, most_words));
-  take_temporaries(out, nests, nullptr);
+  out.workspace_bytes = nests.temporary_bytes;
   return out;
 }
 

@@ -16,9 +16,8 @@
 namespace tenon::cuda {
 
 struct PrintedMap {
-  std::vector<PrintedLaunch> launches;    // in order; none for a region without elements
-  std::vector<std::int64_t> temporaries;  // offsets in the workspace
-  std::int64_t workspace_bytes = 0;
+  std::vector<PrintedLaunch> launches;  // in order; none for a region without elements
+  std::int64_t workspace_bytes = 0;     // of the temporaries
 };
 
 /// Words of arguments that a launch on such a GPU may take.

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <bit>
 
-#include <tenon/error.h>
-
+#include "base/index.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
 
-Part print_part(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
+namespace {
+
+Part print_nest(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
   switch (nest.kind) {
     case LoopNestKind::Elements:
       return print_elements(nest, nests, options);
@@ -22,10 +23,30 @@ Part print_part(const LoopNest& nest, LoopNests& nests, const PartOptions& optio
   return print_columns(nest, nests, options);
 }
 
+/// Printers name a temporary by its number behind the program's values; an argument is its place.
+void place_temporaries(ArgumentBlock& arguments, const ValueTable& values) {
+  std::erase_if(arguments.pointers, [&](const std::pair<int, ValueId>& pointer) {
+    const auto [word, value] = pointer;
+    if (at(value) < values.own_size()) return false;
+    arguments.temporaries.emplace_back(word, values[at(value)].offset);
+    return true;
+  });
+}
+
+}  // namespace
+
+Part print_part(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
+  Part part = print_nest(nest, nests, options);
+  place_temporaries(part.arguments, nests.values);
+  return part;
+}
+
 void append(ArgumentBlock& to, const ArgumentBlock& from) {
   const int first = static_cast<int>(to.words.size());
   to.words.insert(to.words.end(), from.words.begin(), from.words.end());
   for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
+  for (const auto& [word, offset] : from.temporaries)
+    to.temporaries.emplace_back(first + word, offset);
 }
 
 int vector_width(const MapProgram& map, const ValueTable& values, bool divides) {

@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_instrs.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 
 namespace tenon::cuda {
 
@@ -37,12 +38,7 @@ class ProloguePrinter {
     printed.code +=
         cat(arguments_.members(), "\n", held, "\n", apply, "};\n\n}  // namespace tenon::cuda\n");
     for (const GemmLayout& layout : o_.placed) add(printed.arguments, layout);
-    const ArgumentBlock& block = arguments_.block();
-    const auto first = static_cast<int>(printed.arguments.words.size());
-    for (const auto& [word, value] : block.pointers)
-      printed.arguments.pointers.emplace_back(first + word, value);
-    printed.arguments.words.insert(printed.arguments.words.end(), block.words.begin(),
-                                   block.words.end());
+    append(printed.arguments, arguments_.block());
     return printed;
   }
 

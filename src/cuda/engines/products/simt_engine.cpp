@@ -10,7 +10,6 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -175,9 +174,7 @@ class SimtKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // The vectors keep their memory, so that a settled step does not allocate.
-    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
-    std::vector<std::uint64_t>& words = words_of_thread.get();
+    std::vector<std::uint64_t>& words = words_of_thread();
     arguments_.fill(words, binding);
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);

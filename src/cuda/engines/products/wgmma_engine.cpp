@@ -12,7 +12,6 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/device/opening/driver.h"
 #include "cuda/engines/launch/per_target.h"
@@ -194,9 +193,7 @@ class WgmmaKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // The vectors keep their memory, so that a settled step does not allocate.
-    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
-    std::vector<std::uint64_t>& words = words_of_thread.get();
+    std::vector<std::uint64_t>& words = words_of_thread();
     arguments_.fill(words, binding);
     std::byte* place = aligned_workspace(binding.workspace);
     WgmmaProblem problem = problem_;

@@ -8,7 +8,7 @@
 
 #include "base/index.h"
 #include "cuda/engines/vendor/vendor_parts.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon::cuda {
 namespace {

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "base/index.h"
-#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/products/conversions.h"
-#include "plan/regions/lower.h"
+#include "plan/program/strides.h"
 
 namespace tenon::cuda {
 const char* vendor_refusal(const Contraction& c, std::span<const Value> values) {
@@ -47,9 +46,7 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
 }
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
-  // The vectors keep their memory, so that a settled step does not allocate.
-  static const PerThread<std::vector<std::uint64_t>> words_of_thread;
-  std::vector<std::uint64_t>& words = words_of_thread.get();
+  std::vector<std::uint64_t>& words = words_of_thread();
   arguments_.fill(words, binding);
   ProductArgs args = args_;
   args.product = product;

@@ -39,7 +39,7 @@ struct TileOf<false, C, kPitchA, kPitchB> {
   using type = MmaTile<C, kPitchA, kPitchB>;
 };
 
-/// C: the configuration (contraction_source.cpp prints it). E: the epilogue.
+/// C: the configuration (engines/products/native_source.cpp prints it). E: the epilogue.
 template <class C, class E>
 class GemmBlock {
   using Offset = typename C::Offset;

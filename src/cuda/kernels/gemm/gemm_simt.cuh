@@ -139,7 +139,7 @@ class SimtTile {
 };
 
 /// C has kM, kN, kK (of a tile and a stage), kThreads, kStages, kSplit. E: the epilogue
-/// (engines/print_map.h).
+/// (engines/maps/print_map.h).
 template <class C, class E>
 class SimtBlock {
   using Tile = SimtTile<C>;

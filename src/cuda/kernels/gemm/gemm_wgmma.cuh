@@ -29,7 +29,7 @@ namespace tenon::cuda {
 /// C has kRows (rows of a tile: 64 or 128), kStages, kTurns (warpgroups alternate between tiles),
 /// kCluster (blocks above one another: 1 or 2), kSplits (of k: 1 to 8; more than 1 only without
 /// kTurns), kType, kAcrossA, kAcrossB, kBatches, kStoreVector (4 or 1). E: the epilogue
-/// (engines/print_map.h).
+/// (engines/maps/print_map.h).
 template <class C, class E>
 class WgmmaBlock {
   static constexpr int kColumns = kWgmmaColumns, kStages = C::kStages;

@@ -2,7 +2,7 @@
 // leave partial results in global memory, and the last block to finish combines them in order and
 // stores the totals. The bits therefore depend only on how the result is cut into parts.
 //
-// E: an epilogue with kSums (engines/print_map.h). Every thread of the block must call these
+// E: an epilogue with kSums (engines/maps/print_map.h). Every thread of the block must call these
 // functions. Exception: a kernel may leave some of its warps out; `sync` is then a barrier of the
 // warps that take part, whose threads are numbered from 0.
 #pragma once
