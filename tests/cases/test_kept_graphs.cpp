@@ -209,7 +209,7 @@ TEST_CASE("kept graphs: a value is a source of what is computed from it, and of 
   // A step of a staircase has the slope 0, whatever it is computed from.
   const Tensor stairs = floor(a * 2).compute();
   CHECK(list(grad((stairs * a).sum(), a)) == list(stairs));
-  const Tensor scaled = (floor(a * 2) * b).eval();
+  const Tensor scaled = (floor(a * 2) * b).compute();
   CHECK(list(grad((scaled * a).sum(), a)) == list(scaled));
   refuses([&] { grad((scaled * b).sum(), b); }, "evaluated");
 }
@@ -229,8 +229,8 @@ TEST_CASE("kept graphs: a detached tensor can be an input too") {
     const NoGrad constants;
     constant = v * 2;
   }
-  for (const Tensor& x : {detach(v * 2), constant, floor(b * 2), detach(v * 2).eval()}) {
-    const Tensor unread = x * b, read = (x * b).eval();
+  for (const Tensor& x : {detach(v * 2), constant, floor(b * 2), detach(v * 2).compute()}) {
+    const Tensor unread = x * b, read = (x * b).compute();
     CHECK(list(grad((unread * x).sum(), x)) == list(x * b * 2));
     refuses([&] { grad((read * x).sum(), x); }, "evaluated");
     CHECK(list(grad((read * v).sum(), v)) == list(read));  // the path ends at x
@@ -241,14 +241,14 @@ TEST_CASE("kept graphs: a path through the result of an assignment is not left o
   const Tensor x = doubles({1, 2}), target = variable(doubles({3, 4})), v = variable(x);
   const Tensor unread = assign(target, x * 2);
   CHECK(list(grad((unread * x).sum(), x)) == Doubles{4, 8});
-  unread.eval();
-  const Tensor read = assign(target, x * 2).eval(), by_variable = assign(target, v * 2).eval();
+  unread.compute();
+  const Tensor read = assign(target, x * 2).compute(), by_variable = assign(target, v * 2).compute();
   refuses([&] { grad((read * x).sum(), x); }, "evaluated");
-  refuses([&] { grad(((read * 1.0).eval() * x).sum(), x); }, "evaluated");
+  refuses([&] { grad(((read * 1.0).compute() * x).sum(), x); }, "evaluated");
   refuses([&] { grad((by_variable * v).sum(), v); }, "evaluated");
   Tensor far = by_variable;
   for (int k = 0; k < 1000; ++k) far = far * 1.0001;
-  far.eval();
+  far.compute();
   refuses([&] { grad((far * v).sum(), v); }, "evaluated");
   CHECK(list(grad((read.detach() * x).sum(), x)) == list(read));
   CHECK(list(grad((target * x).sum(), x)) == list(target));  // a variable has no graph
@@ -257,11 +257,11 @@ TEST_CASE("kept graphs: a path through the result of an assignment is not left o
   Tensor moved;
   {
     const NoGrad constants;
-    moved = assign(target, x * 2).eval();
+    moved = assign(target, x * 2).compute();
   }
   CHECK(list(grad((moved * x).sum(), x)) == list(moved));
   // The assignments that a value carries are no part of it.
-  const Tensor carrier = with_updates(later * 3, {assign(target, x * 4)}).eval();
+  const Tensor carrier = with_updates(later * 3, {assign(target, x * 4)}).compute();
   CHECK(list(grad((carrier * x).sum(), x)) == list(carrier));
 }
 
@@ -280,7 +280,7 @@ TEST_CASE(
   const Tensor w = variable(doubles({3, 4})), of_w = exp(w);
   Tensor data = doubles({1, 2});
   for (int k = 0; k < 1000; ++k) data = data * 1.0001;
-  data.eval();
+  data.compute();
   CHECK(list(grad((data * w).sum(), w)) == list(data));
   CHECK(list(grad((data * of_w).sum(), of_w)) == list(data));
   optim::Sgd sgd(std::vector<Tensor>{w}, {.lr = 0.5});

@@ -205,7 +205,7 @@ TEST_CASE("rebind: results have the bits of planned programs, also for batches o
   }
 }
 
-TEST_CASE("rebind: eval() re-binds too, for graphs of any thread") {
+TEST_CASE("rebind: compute() re-binds too, for graphs of any thread") {
   const Subject subject = model("mlp:40-60-10", {40});
   clear_caches();
   for (const std::int64_t n : {53, 59, 61}) subject.network(subject.batch(n)).compute();

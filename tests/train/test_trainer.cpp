@@ -12,7 +12,6 @@
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/train.h>

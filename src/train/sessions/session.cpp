@@ -8,7 +8,6 @@
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
-#include <tenon/eval.h>
 #include <tenon/tokenizer.h>
 
 #include <tenon/shapes_only.h>
