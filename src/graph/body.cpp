@@ -6,9 +6,9 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
+#include "base/make_error.h"
 #include "base/str.h"
 #include "graph/constants_guard.h"
-#include "base/make_error.h"
 #include "graph/node.h"
 
 namespace tenon {

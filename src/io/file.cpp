@@ -142,7 +142,7 @@ void refuse_foreign_link(const std::string& path) {
   throw make_error<IoError>(
       FileName{path}, ": is a symbolic link of user ", static_cast<std::int64_t>(info.st_uid),
       "; what is written through it would go to a file of that user's choice: remove the link, "
-    "or choose a folder of your own");
+      "or choose a folder of your own");
 }
 
 int open_to_write(const std::string& path, int flags) {

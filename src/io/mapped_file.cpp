@@ -139,7 +139,7 @@ void MappedFile::require_whole() const {
   throw make_error<FormatError>(FileName{file_->path()}, ": was truncated from ", bytes_.size(),
                                 " to ", static_cast<std::int64_t>(info.st_size),
                                 " bytes while it was read: write new content to another file, and "
-    "then rename that file");
+                                "then rename that file");
 }
 
 }  // namespace tenon::io

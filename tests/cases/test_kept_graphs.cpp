@@ -242,7 +242,8 @@ TEST_CASE("kept graphs: a path through the result of an assignment is not left o
   const Tensor unread = assign(target, x * 2);
   CHECK(list(grad((unread * x).sum(), x)) == Doubles{4, 8});
   unread.compute();
-  const Tensor read = assign(target, x * 2).compute(), by_variable = assign(target, v * 2).compute();
+  const Tensor read = assign(target, x * 2).compute(),
+               by_variable = assign(target, v * 2).compute();
   refuses([&] { grad((read * x).sum(), x); }, "evaluated");
   refuses([&] { grad(((read * 1.0).compute() * x).sum(), x); }, "evaluated");
   refuses([&] { grad((by_variable * v).sum(), v); }, "evaluated");

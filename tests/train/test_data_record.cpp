@@ -29,7 +29,8 @@ namespace {
 std::shared_ptr<data::Dataset> rows(std::int64_t first, std::int64_t count) {
   std::vector<float> values;
   for (std::int64_t k = first; k < first + count; ++k) values.push_back(static_cast<float>(k));
-  return data::from_tensors(Tensor::from(values, {count, 1}), zeros({count}, DType::Int64).compute());
+  return data::from_tensors(Tensor::from(values, {count, 1}),
+                            zeros({count}, DType::Int64).compute());
 }
 
 // Samples that nobody gets before the gate is opened.

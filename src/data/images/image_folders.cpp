@@ -140,7 +140,7 @@ void require_classes(const fs::path& folder) {
     return;
   throw make_error<FormatError>(FileName{folder.string()},
                                 ": its sub-folders would be the classes, but all have names "
-    "of parts: ",
+                                "of parts: ",
                                 joined_names(names), ". Move the folders of the classes into ",
                                 folder.string());
 }

@@ -50,8 +50,7 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
   if (path.empty())
     throw make_error<FormatError>(FileName{lines.file()}, ", line ", LineNumber{lines.line()},
-                                  ": has ", fields.size(),
-                                  " fields, must have a path and a class");
+                                  ": has ", fields.size(), " fields, must have a path and a class");
   return trimmed(path);
 }
 

@@ -8,8 +8,8 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/str.h"
 #include "base/make_error.h"
+#include "base/str.h"
 
 namespace tenon::data {
 namespace {

@@ -290,8 +290,8 @@ SampleRecord SampleRecord::load(const std::string& path) {
   if (tensor == file.tensors.end() || tensor->second.dtype() != DType::Int64 ||
       tensor->second.rank() != 1 || known == std::end(kUnits))
     throw make_error<FormatError>(FileName{path},
-                                  ": is not a record of training samples: it must have '", kChecksums,
-                                  "', int64 [N], and their unit");
+                                  ": is not a record of training samples: it must have '",
+                                  kChecksums, "', int64 [N], and their unit");
   SampleRecord out;
   out.unit_ = static_cast<Unit>(known - std::begin(kUnits));
   out.every_ = number_in(file.metadata, kEvery, 1, kMost, path);
