@@ -144,7 +144,8 @@ class Walk {
   std::vector<Tensor> cut_values(std::span<const Tensor> inputs) const {
     std::vector<Tensor> values;
     for (Node* node : order_.nodes)
-      if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
+      if (Sources::may_hold_any(*node) &&
+          std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
             return input.node() != node && Sources::may_hold(*node, *input.node());
           }))
         values.emplace_back(node);

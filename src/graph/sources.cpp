@@ -72,4 +72,8 @@ bool Sources::may_hold(const Node& value, const Node& tensor) {
          std::binary_search(own->times_.begin(), own->times_.end(), tensor.built_at);
 }
 
+bool Sources::may_hold_any(const Node& value) {
+  return has_released_inputs(value) ? passes_on(value) : value.sources() != nullptr;
+}
+
 }  // namespace tenon

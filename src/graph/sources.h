@@ -22,6 +22,8 @@ class Sources {
   /// Whether a value that has released its inputs may have been computed from a tensor. Certain if
   /// false. An assignment keeps no list: every tensor that was built earlier counts.
   static bool may_hold(const Node& value, const Node& tensor);
+  /// Whether that can be true of any tensor. False for most values of a graph.
+  static bool may_hold_any(const Node& value);
 
  private:
   std::vector<std::uint64_t> times_{};  // Node::built_at of the tensors, ascending
