@@ -194,4 +194,6 @@ void CodeWriter::line(const std::string& text) {
   if (!text.empty() && text.back() == '{') ++depth_;
 }
 
+void CodeWriter::line(const char* text) { line(std::string(text)); }
+
 }  // namespace tenon::cuda

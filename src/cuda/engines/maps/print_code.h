@@ -65,6 +65,7 @@ class CodeWriter {
  public:
   explicit CodeWriter(int depth = 0) : depth_(depth) {}
   void line(const std::string& text);
+  void line(const char* text);  // most lines are literals, and a caller's temporary is more code
   void raw(const std::string& text) { text_ += text; }
   const std::string& text() const { return text_; }
 
