@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 
 #include "data/epochs.h"
 #include "data/samples/image_jobs.h"
+#include "data/samples/stand_ins.h"
 #include "io/folder.h"
 
 namespace {
@@ -77,6 +79,34 @@ class Asked : public Dataset {
 
  private:
   void capabilities(data::Capabilities&) const override { ++questions; }
+};
+
+// Odd samples cannot be read, and the next one replaces them. Counts how often all are listed.
+class Unreadable : public data::DatasetWith<data::Provenance, data::StandIns> {
+ public:
+  Unreadable() : DatasetWith({.input_shape = {1}, .classes = 2}) {}
+  std::int64_t size() const override { return 10; }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    auto* x = static_cast<float*>(inputs);
+    auto* y = static_cast<std::int64_t*>(targets);
+    for (const std::int64_t k : indices) {
+      if (k % 2 != 0) broken_.insert(k);
+      *x++ = static_cast<float>((k + k % 2) % 10);
+      *y++ = 0;
+    }
+  }
+  std::vector<std::string> broken() const override {
+    ++lists;
+    std::vector<std::string> out;
+    for (const std::int64_t k : broken_) out.push_back(sample_name(k));
+    return out;
+  }
+  bool replaces_broken() const override { return true; }
+  bool is_broken(std::int64_t index) const override { return broken_.contains(index); }
+  mutable int lists = 0;
+
+ private:
+  mutable std::set<std::int64_t> broken_;
 };
 
 Set named(std::int64_t size, float first, const std::string& name) {
@@ -539,6 +569,20 @@ TEST_CASE("compose: a broken image of a part is replaced within the part") {
   CHECK(y == std::vector<std::int64_t>{data::kIgnoredTarget, 0});
   CHECK(x.front() == 0);
   CHECK(left_out->broken() == Names{name(1)});
+}
+
+TEST_CASE("compose: reading a part asks for its own broken samples, not for a list of all") {
+  const auto whole = std::make_shared<Unreadable>();
+  const Set part = data::subset(data::concat({whole, whole}), {0, 3, 4, 15, 18});
+  for (int time = 0; time < 2; ++time)
+    for (std::int64_t k = 0; k < part->size(); ++k) {
+      float x = -1;
+      std::int64_t y = -1;
+      part->get(std::span(&k, 1), &x, &y);
+      CHECK(x == std::vector<float>{0, 4, 4, 8, 8}[static_cast<std::size_t>(k)]);
+    }
+  CHECK(whole->lists == 0);
+  CHECK(part->broken() == std::vector<std::string>{"sample 4", "sample 6"});
 }
 
 TEST_CASE("compose: samples in memory stay there unless they are changed") {

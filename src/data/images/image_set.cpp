@@ -168,6 +168,10 @@ class ImageSet final
     return {broken_.begin(), broken_.end()};
   }
   bool replaces_broken() const override { return !options_.broken_left_out; }
+  bool is_broken(std::int64_t index) const override {
+    const std::lock_guard lock(mutex_);
+    return !broken_.empty() && broken_.contains(images_->name(index));
+  }
   bool for_device() const override { return options_.on_gpu; }
   bool device_decodes() const override { return options_.decode_on_gpu; }
   ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,

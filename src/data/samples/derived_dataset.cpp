@@ -94,6 +94,7 @@ DerivedDataset::DerivedDataset(DatasetInfo info,
                                std::vector<std::shared_ptr<const Dataset>> sources,
                                std::shared_ptr<const SampleMap> map)
     : Dataset(std::move(info)), sources_(std::move(sources)), map_(std::move(map)) {
+  for (const auto& set : sources_) stand_ins_.push_back(set->as<StandIns>());
   if (!map_) {
     images_ = source().images();
     return;
@@ -117,21 +118,24 @@ std::vector<const T*> DerivedDataset::of_sources() const {
 }
 
 bool DerivedDataset::may_have_broken() const {
-  return std::any_of(sources_.begin(), sources_.end(),
-                     [](const auto& set) { return set->template as<StandIns>() != nullptr; });
+  return std::any_of(stand_ins_.begin(), stand_ins_.end(),
+                     [](const StandIns* of_set) { return of_set != nullptr; });
 }
 
 bool DerivedDataset::replaces_broken() const {
-  return std::any_of(sources_.begin(), sources_.end(), [](const auto& set) {
-    const auto* stand_ins = set->template as<StandIns>();
-    return stand_ins != nullptr && stand_ins->replaces_broken();
+  return std::any_of(stand_ins_.begin(), stand_ins_.end(), [](const StandIns* of_set) {
+    return of_set != nullptr && of_set->replaces_broken();
   });
 }
 
+bool DerivedDataset::is_broken(std::int64_t index) const {
+  const auto [set, own] = place(index);
+  return stand_ins_[set] != nullptr && stand_ins_[set]->is_broken(own);
+}
+
 bool DerivedDataset::note_if_broken(std::int64_t index) const {
+  if (!is_broken(index)) return false;
   std::string name = sample_name(index);
-  const std::vector<std::string> broken = source().broken();
-  if (!std::binary_search(broken.begin(), broken.end(), name)) return false;
   const std::lock_guard lock(mutex_);
   broken_.insert(std::move(name));
   return true;
@@ -179,17 +183,13 @@ void DerivedDataset::read(std::span<const std::int64_t> indices, const Version& 
                           void* inputs, void* targets) const {
   read_sources(indices, version, inputs, targets);
   if (!picks_images_) return;
-  const std::vector<std::string> broken = source().broken();
-  if (broken.empty()) return;
-  const DatasetInfo& info = source().info();
-  const std::size_t of_input = at(info.input_shape.numel()) * item_size(info.input_dtype),
-                    of_target = at(info.target_shape.numel()) * item_size(info.target_dtype);
+  const std::size_t of_input = input_bytes(source().info()),
+                    of_target = target_bytes(source().info());
   auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
   for (const std::int64_t index : indices) {
-    if (std::binary_search(broken.begin(), broken.end(), sample_name(index)))
-      replace_if_broken(index, [&](std::int64_t other) {
-        read_sources(std::span(&other, 1), version, input, target);
-      });
+    replace_if_broken(index, [&](std::int64_t other) {
+      read_sources(std::span(&other, 1), version, input, target);
+    });
     input += of_input, target += of_target;
   }
 }

@@ -69,6 +69,7 @@ class DerivedDataset : public Dataset,
   ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
                std::int64_t& label) const final;
   bool replaces_broken() const final;
+  bool is_broken(std::int64_t index) const final;
 
  protected:
   /// Which samples to write: as get() gives them, or augmented for an epoch of training.
@@ -112,6 +113,7 @@ class DerivedDataset : public Dataset,
   void replace_if_broken(std::int64_t index, const Read& read) const;
 
   std::vector<std::shared_ptr<const Dataset>> sources_;
+  std::vector<const StandIns*> stand_ins_;  // of each source; null: it has no broken samples
   std::shared_ptr<const SampleMap> map_;
   std::shared_ptr<const ImageFiles> images_;
   bool picks_images_ = false;  // some samples of a source that may have broken ones
