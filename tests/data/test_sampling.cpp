@@ -18,6 +18,7 @@
 #include <tenon/ops.h>
 
 #include "data/epochs.h"
+#include "data/large_samples.h"
 #include "data/samples/sampling.h"
 
 namespace {
@@ -44,22 +45,6 @@ std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState&
   loader.set_state(from);
   return epochs::inputs<float>(loader, epoch_count);
 }
-
-// Inputs of 4 MiB each, and the most that was read at once.
-class Large : public data::Dataset {
- public:
-  Large() : Dataset({.input_shape = {1 << 20}, .classes = 2, .in_memory = true}) {}
-  std::int64_t size() const override { return 50; }
-  void get(std::span<const std::int64_t> indices, void* /*inputs*/, void* targets) const override {
-    most_ = std::max(most_, indices.size() << 22);
-    for (auto* target = static_cast<std::int64_t*>(targets); const std::int64_t k : indices)
-      *target++ = k % 2;
-  }
-  std::size_t most() const { return most_; }
-
- private:
-  mutable std::size_t most_ = 0;
-};
 
 std::vector<double> rising(std::int64_t count) {
   std::vector<double> weights;
@@ -246,7 +231,7 @@ TEST_CASE("sampling: balanced weights draw every class equally often") {
 }
 
 TEST_CASE("sampling: labels of large inputs are read a few samples at a time") {
-  const Large set;
+  const LargeSamples set = large_samples_of_two_classes();
   const std::vector<double> weights = data::class_balanced_weights(set);
   CHECK(weights == std::vector<double>(50, 1.0 / 25));
   CHECK(set.most() <= std::size_t{32} << 20);

@@ -15,7 +15,10 @@
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
+#include "data/large_samples.h"
 #include "io/folder.h"
+#include "train/adapting/frozen.h"
+#include "train/adapting/kept.h"
 #include "train/adapting/kept_file.h"
 #include "train/toy.h"
 
@@ -307,4 +310,17 @@ TEST_CASE("kept: a run stopped while frozen parts are computed starts again") {
   const Run whole = run(head_on(), folder / "whole");
   CHECK(toy::difference(io::load_safetensors(folder / "parts/model.safetensors").tensors,
                         whole.weights) == "");
+}
+
+TEST_CASE("kept: large samples are read a batch at a time") {
+  const TestFolder folder;
+  const auto set = std::make_shared<LargeSamples>(large_samples_of_two_classes());
+  const nn::Sequential net(nn::Linear(1 << 20, 1), nn::Linear(1, 2));
+  const train::FrozenNet frozen(net, {"0"});
+  const train::KeepOptions options{
+      .place = train::KeepPlace::Disk, .folder = folder / "cache", .limit = 1 << 20};
+  const train::KeptPart kept = train::keep_frozen_part(frozen, {{set, {}, ""}}, options);
+  REQUIRE(kept.sets.size() == 1);
+  CHECK(kept.sets[0]->size() == 50);
+  CHECK(set->most() <= std::size_t{16} << 22);
 }

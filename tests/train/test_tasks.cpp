@@ -18,6 +18,7 @@
 #include <tenon/task.h>
 #include <tenon/train.h>
 
+#include "data/large_samples.h"
 #include "io/folder.h"
 #include "train/toy.h"
 
@@ -59,25 +60,6 @@ class Ordinal : public train::Classification {
 
  private:
   std::string name_;
-};
-
-// Inputs of 4 MiB each with two labels, and the most that was read at once.
-class LargeLabels : public data::Dataset {
- public:
-  LargeLabels()
-      : Dataset({.input_shape = {1 << 20},
-                 .target_shape = {2},
-                 .target_dtype = DType::Float32,
-                 .in_memory = true}) {}
-  std::int64_t size() const override { return 50; }
-  void get(std::span<const std::int64_t> indices, void* /*inputs*/, void* targets) const override {
-    most_ = std::max(most_, indices.size() << 22);
-    std::fill_n(static_cast<float*>(targets), 2 * indices.size(), 1.0f);
-  }
-  std::size_t most() const { return most_; }
-
- private:
-  mutable std::size_t most_ = 0;
 };
 
 void register_ordinal() {
@@ -405,7 +387,10 @@ TEST_CASE("tasks: the metrics of several labels") {
 }
 
 TEST_CASE("tasks: labels of large inputs are checked a few samples at a time") {
-  const LargeLabels set;
+  const LargeSamples set({.target_shape = {2}, .target_dtype = DType::Float32},
+                         [](std::span<const std::int64_t> indices, void* targets) {
+                           std::fill_n(static_cast<float*>(targets), 2 * indices.size(), 1.0f);
+                         });
   const train::Settings settings;
   const models::Info info = models::info("mlp:1048576-2");
   train::find_task("multi_label")->check_data({settings, info, set}, data::Split::Train);

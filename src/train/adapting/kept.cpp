@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <tenon/compute.h>
@@ -104,19 +105,10 @@ void add_examples(Digester& out, const data::Dataset& set) {
     }
     return;
   }
-  constexpr std::int64_t kAtOnce = 256;
-  const std::size_t of_input = data::input_bytes(set.info()),
-                    of_target = data::target_bytes(set.info());
-  std::string inputs(of_input * at(kAtOnce), '\0'), targets(of_target * at(kAtOnce), '\0');
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
-    numbers.clear();
-    for (std::int64_t k = first; k < std::min(first + kAtOnce, set.size()); ++k)
-      numbers.push_back(k);
-    set.get(numbers, inputs.data(), targets.data());
-    out.add(std::string_view(inputs).substr(0, of_input * numbers.size()));
-    out.add(std::string_view(targets).substr(0, of_target * numbers.size()));
-  }
+  data::for_each_piece(set, [&](std::string_view inputs, std::string_view targets, const auto&) {
+    out.add(inputs);
+    out.add(targets);
+  });
 }
 
 // One set, with as many variants as are drawn of it.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/error.h>
@@ -16,6 +17,7 @@
 
 #include "base/str.h"
 #include "base/system/option_ranges.h"
+#include "data/samples/sample_pieces.h"
 #include "train/batches/batches.h"
 #include "train/batches/resident.h"
 #include "train/evaluating/opened.h"
@@ -35,23 +37,13 @@ namespace {
 // Of quantities: how many are NaN or infinite.
 std::int64_t not_finite_targets(const data::Dataset& set) {
   if (!is_floating(set.target_dtype())) return 0;
-  constexpr std::int64_t kAtOnce = 256;
-  const auto bytes = [](const Shape& shape, DType dtype) {
-    return static_cast<std::size_t>(kAtOnce * shape.numel()) * item_size(dtype);
-  };
-  std::vector<std::byte> inputs(bytes(set.input_shape(), set.input_dtype())),
-      targets(bytes(set.target_shape(), set.target_dtype()));
-  std::vector<std::int64_t> numbers;
   std::int64_t out = 0;
-  for (std::int64_t first = 0; first < set.size(); first += kAtOnce) {
-    numbers.resize(static_cast<std::size_t>(std::min(kAtOnce, set.size() - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    set.get(numbers, inputs.data(), targets.data());
+  data::for_each_piece(set, [&](std::string_view, std::string_view targets, const auto& numbers) {
     const Tensor values = Tensor::from_data(
         targets.data(), with_count(std::ssize(numbers), set.target_shape()), set.target_dtype());
     for (const double value : cast(values, DType::Float64).to_vector<double>())
       out += !std::isfinite(value);
-  }
+  });
   return out;
 }
 
