@@ -226,16 +226,12 @@ struct PairFiles {
 PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
   PairFiles out;
   const auto add = [&](const std::string& path) {
-    const std::size_t before = out.pairs.size();
-    try {
+    naming_file(path, [&] {
+      const std::size_t before = out.pairs.size();
       for (TextPair& pair : parse_pairs(path, options, out.notes))
         out.pairs.push_back(std::move(pair));
       if (out.pairs.size() == before) throw FormatError("holds no lines");
-    } catch (const FormatError& error) {
-      throw in_file(path, error);
-    } catch (const ValueError& error) {
-      throw in_file(path, error);
-    }
+    });
   };
   add(file);
   out.of_file = out.pairs.size();
@@ -294,13 +290,8 @@ PartReader read_pairs(const std::string& file, const PairOptions& options) {
   const auto files = once([=] { return read_pair_files(file, options); });
   const auto vocabulary = once([=] { return vocabulary_of_pairs(files(), file, options); });
   return [=](Split part) {
-    try {
-      return part_of_pairs(files(), vocabulary, file, part, options);
-    } catch (const FormatError& error) {
-      throw in_file(file, error);
-    } catch (const ValueError& error) {
-      throw in_file(file, error);
-    }
+    return naming_file(file,
+                       [&] { return part_of_pairs(files(), vocabulary, file, part, options); });
   };
 }
 
