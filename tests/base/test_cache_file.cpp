@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "base/system/cache_file.h"
 #include "base/system/env.h"
+#include "base/variable.h"
 #include "io/file.h"
 #include "io/folder.h"
 
@@ -31,30 +31,6 @@ mode_t mode_of(const std::string& path) {
 }
 
 constexpr uid_t kNobody = 65534;
-
-/// Sets environment variables while it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    if (value == nullptr)
-      ::unsetenv(name);
-    else
-      ::setenv(name, value, 1);
-  }
-  ~Variable() {
-    if (before_.empty())
-      ::unsetenv(name_);
-    else
-      ::setenv(name_, before_.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-};
 
 }  // namespace
 

@@ -2,8 +2,6 @@
 // several tensors.
 #include <doctest/doctest.h>
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -15,6 +13,7 @@
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
+#include "base/variable.h"
 #include "data/large_samples.h"
 #include "io/folder.h"
 #include "train/adapting/frozen.h"
@@ -40,26 +39,6 @@ class Watch : public train::Callback {
   bool says(const std::string& words) const { return notes.find(words) != std::string::npos; }
   std::string notes;
   std::int64_t computed = 0;
-};
-
-// Puts the user's cache into the test's folder.
-class OwnCache {
- public:
-  explicit OwnCache(const std::string& folder) {
-    if (const char* before = ::getenv("TENON_CACHE")) before_ = before;
-    ::setenv("TENON_CACHE", folder.c_str(), 1);
-  }
-  ~OwnCache() {
-    if (before_.empty())
-      ::unsetenv("TENON_CACHE");
-    else
-      ::setenv("TENON_CACHE", before_.c_str(), 1);
-  }
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-
- private:
-  std::string before_;
 };
 
 Settings head_on(const std::vector<std::pair<std::string, std::string>>& more = {}) {
@@ -100,7 +79,7 @@ std::vector<fs::path> files_in(const std::string& folder) {
 
 TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   const Run first = run(head_on(), folder / "first");
   CHECK(first.watch.says("computed once: of 54 samples"));
   CHECK(first.watch.computed == 54);
@@ -133,7 +112,7 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
 
 TEST_CASE("kept: a damaged, truncated or wrong file is computed again, with a message") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   const std::string frozen = folder / "cache/frozen";
   const Run whole = run(head_on(), folder / "whole");
   int number = 0;
@@ -191,7 +170,7 @@ TEST_CASE("kept: the folder has a limit, and a run works without the folder") {
   kept.make_room(1);
   for (const fs::path& file : files_in(folder / "frozen")) CHECK(file.extension() == ".kept");
 
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   std::ofstream(folder / "cache") << "a file where a folder should be";
   const Run without = run(head_on(), folder / "without");
   CHECK(without.watch.says("in every step"));
@@ -204,7 +183,7 @@ TEST_CASE("kept: the folder has a limit, and a run works without the folder") {
 
 TEST_CASE("kept: variants of augmentation are computed once and reused") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   const auto with = [&](const std::string& name, const char* augment, const char* variants) {
     return run(head_on({{"augment", augment}, {"frozen_variants", variants}, {"epochs", "4"}}),
                folder / name);
@@ -236,7 +215,7 @@ TEST_CASE("kept: variants of augmentation are computed once and reused") {
 
 TEST_CASE("kept: frozen parts with several outputs") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   // The second half of a residual block reads the first half's output and the block's input.
   const auto with = [&](const char* keep) {
     return run(head_on({{"freeze", "conv1,bn1,layer1.0.conv1,layer1.0.bn1"},
@@ -257,7 +236,7 @@ TEST_CASE("kept: frozen parts with several outputs") {
 
 TEST_CASE("kept: a whole trunk of BERT, and all but its last layer") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   std::string lines, all;
   for (int k = 0; k < 60; ++k) {
     const std::string text = std::string(k % 2 == 0 ? "water is the " : "desert is the ") +
@@ -297,7 +276,7 @@ TEST_CASE("kept: a whole trunk of BERT, and all but its last layer") {
 
 TEST_CASE("kept: a run stopped while frozen parts are computed starts again") {
   const TestFolder folder;
-  const OwnCache cache(folder / "cache");
+  const Variable cache("TENON_CACHE", (folder / "cache").c_str());
   const auto watch = std::make_shared<Watch>();
   const train::TrainResult stopped =
       train::start_run(head_on(), folder / "parts",

@@ -1,7 +1,6 @@
 // verify: runs whose length changed when they were resumed.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/variable.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -124,14 +124,11 @@ TEST_CASE("verify: its temporary folder has a name of its own, and is gone after
   train::start_run(cosine_run("1"), dir);
   std::filesystem::create_directory(planted);
   io::write_file(planted + "/mine", "precious");
-  const char* const variable = std::getenv("TMPDIR");
-  const std::string before = variable == nullptr ? "/tmp" : variable;
-  ::setenv("TMPDIR", temporary.path().c_str(), 1);
+  const Variable used("TMPDIR", temporary.path().c_str());
   check_passes(dir, 4);
   CHECK(temporary.count() == 1);
   CHECK(std::filesystem::exists(planted + "/mine"));
-  ::setenv("TMPDIR", (temporary / "nowhere").c_str(), 1);
+  const Variable missing("TMPDIR", (temporary / "nowhere").c_str());
   CHECK_THROWS_WITH_AS(train::verify_run(dir, 4), doctest::Contains("set TMPDIR to a folder"),
                        IoError);
-  ::setenv("TMPDIR", before.c_str(), 1);
 }
