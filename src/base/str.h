@@ -64,8 +64,9 @@ struct TextPart<DType> {
   static int passed(DType dtype) { return static_cast<int>(dtype); }
 };
 
+// GCC exports variables that are templates, even with -fvisibility=hidden.
 template <char... Kinds>
-inline constexpr char kPartKinds[] = {Kinds..., '\0'};
+[[gnu::visibility("hidden")]] inline constexpr char kPartKinds[] = {Kinds..., '\0'};
 
 /// cat() with the letters of the parts in front of them.
 std::string join_parts(const char* kinds, ...);

@@ -218,6 +218,7 @@ TEST_CASE("cache files: work in an open folder stays in it, whatever its path le
     write(path + "/" + std::to_string(k) + ".kept", "12345678", 100 * (4 - k));
   write(path + "/killed.tmp", "1", 100);
   write(path + "/young.tmp", "1", 0);
+  write(path + "/ahead.tmp", "1", -100);  // the clock has been set back
   write(path + "/other", "1", 1000);
   io::write_file(folder / "precious", "mine");
   fs::create_symlink(folder / "precious", path + "/link.kept");
@@ -230,9 +231,10 @@ TEST_CASE("cache files: work in an open folder stays in it, whatever its path le
   CHECK(open.holds("link.kept"));
   CHECK(!open.holds("4.kept"));
   open.touch("0.kept");
-  open.shrink(".kept", 32, 16, 50);  // not more than 32 bytes: only the old temporary file goes
+  open.shrink(".kept", 32, 16, 50);  // not more than 32 bytes: only old temporary files go
   CHECK(!fs::exists(moved + "/killed.tmp"));
   CHECK(fs::exists(moved + "/young.tmp"));
+  CHECK(!fs::exists(moved + "/ahead.tmp"));
   CHECK(fs::exists(moved + "/1.kept"));
   open.shrink(".kept", 31, 16, 50);
   CHECK(fs::exists(moved + "/0.kept"));  // used last

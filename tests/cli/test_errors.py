@@ -89,6 +89,17 @@ class FullOutput(CommandTest):
             os.close(write)
             self.assertEqual((process.returncode, process.stderr), (4, ""), words)
 
+    def test_the_signal_of_a_reader_that_has_left(self):
+        """Training ignores the signal, so that it ends with its checkpoints."""
+        for words, code in ((["summary", "lenet5"], -signal.SIGPIPE), (["train", "lenet5", *TINY, "--out", "left"], 4)):
+            read, write = os.pipe()
+            os.close(read)
+            process = subprocess.run([TENON, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=write,
+                                     stderr=subprocess.PIPE, timeout=120)
+            os.close(write)
+            self.assertEqual(process.returncode, code, words)
+        self.assertTrue((self.folder / "left" / "model.safetensors").exists())
+
 
 class WrongWords(CommandTest):
     def test_commands_and_options(self):

@@ -32,12 +32,18 @@ def main():
         sys.exit(f"library: {options.library.name} is {size:.2f} MB stripped, more than {options.limit_mb} MB: look for"
                  " templates instantiated too widely (nm -S --size-sort)")
 
-    names = [line.split()[-1] for line in subprocess.run(["nm", "-D", "--defined-only", options.library], check=True, text=True,
-                                                         stdout=subprocess.PIPE).stdout.splitlines()]
+    lines = subprocess.run(["nm", "-D", "--defined-only", options.library], check=True, text=True, stdout=subprocess.PIPE).stdout
+    symbols = [line.split()[-2:] for line in lines.splitlines()]
+    names = [name for _, name in symbols]
     foreign = [name for name in names if not OURS.match(name)]
     if foreign:
         sys.exit("library: symbols outside namespace tenon are exported; give them internal linkage, or name those of the standard"
                  " library in cmake/exports.map (c++filt reads them):\n  " + "\n  ".join(foreign[:20]))
+    # Unique symbols are looked up by name in all libraries of the process. Static variables of functions are unique too.
+    unique = [name for kind, name in symbols if kind == "u" and not name.startswith(("_ZZ", "_ZGVZ"))]
+    if unique:
+        sys.exit(f"library: {len(unique)} variables of templates are exported, which GCC does even with -fvisibility=hidden; give them"
+                 " [[gnu::visibility(\"hidden\")]] (c++filt reads them):\n  " + "\n  ".join(unique[:20]))
     print(f"library: {size:.2f} MB stripped (limit {options.limit_mb} MB), {len(names)} symbols exported")
 
 

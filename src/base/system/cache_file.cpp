@@ -224,7 +224,9 @@ void CacheFolder::shrink(std::string_view ending, std::int64_t most, std::int64_
     struct stat info {};
     if (::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
       continue;
-    if (name.ends_with(".tmp") && ::time(nullptr) - info.st_mtime > stale) remove(name);
+    // A time far in the future is from a clock that has been set back since.
+    const std::int64_t age = ::time(nullptr) - info.st_mtime;
+    if (name.ends_with(".tmp") && (age > stale || age < -stale)) remove(name);
     if (!name.ends_with(ending)) continue;
     total += info.st_size;
     entries.push_back({std::move(name), info.st_mtim, info.st_size});

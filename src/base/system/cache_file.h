@@ -49,8 +49,8 @@ class CacheFolder {
   void touch(const std::string& name, std::int64_t seconds = 0) const noexcept;
   void remove(const std::string& name) const noexcept;
   /// If files whose names end in `ending` have more than `most` bytes, removes the least recently
-  /// used ones until they have at most `left`. Also removes temporary files that are older than
-  /// `stale` seconds, which killed processes left behind. Throws std::bad_alloc.
+  /// used ones until they have at most `left`. Also removes temporary files whose time differs by
+  /// more than `stale` seconds from now, which killed processes left behind. Throws std::bad_alloc.
   void shrink(std::string_view ending, std::int64_t most, std::int64_t left,
               std::int64_t stale) const;
   /// Free bytes of its disk; nullopt if they are unknown.
