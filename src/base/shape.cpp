@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "base/make_error.h"
-#include "base/str.h"
 
 namespace tenon {
 namespace {

@@ -2,7 +2,6 @@
 #include "base/str.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <vector>

@@ -7,7 +7,6 @@
 
 #include <tenon/shapes_only.h>
 #include "base/make_error.h"
-#include "base/str.h"
 #include "graph/constants_guard.h"
 #include "graph/node.h"
 

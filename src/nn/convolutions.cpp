@@ -1,5 +1,4 @@
 // Convolutions and transposed convolutions over one to three axes as layers.
-
 #include <tenon/error.h>
 #include <tenon/layers.h>
 
@@ -10,16 +9,6 @@
 
 namespace tenon::nn {
 namespace {
-
-Ints size_list(std::int64_t size) { return {size}; }
-Ints size_list(Pair p) { return {p.h, p.w}; }
-Ints size_list(Triple t) { return {t.d, t.h, t.w}; }
-
-std::string size_text(const char* name, const Ints& sizes) {
-  std::string list;
-  for (const std::int64_t size : sizes) list += cat(list.empty() ? "" : ", ", size);
-  return cat(", ", name, sizes.size() == 1 ? "=" : "=(", list, sizes.size() == 1 ? "" : ")");
-}
 
 template <class Options>
 const Options& checked(const char* layer, const Options& o) {
@@ -57,13 +46,13 @@ std::string describe_conv(const char* layer, const Tensor& weight, const Options
   const std::int64_t first = w[0], second = w[1] * o.groups;
   const Options standard;
   std::string text = cat(layer, "(", transposed ? first : second, ", ", transposed ? second : first,
-                         size_text("kernel_size", Ints(w.begin() + 2, w.end())));
-  if (o.stride != standard.stride) text += size_text("stride", size_list(o.stride));
-  if (o.padding != standard.padding) text += size_text("padding", size_list(o.padding));
+                         ", ", sizes_text("kernel_size", Ints(w.begin() + 2, w.end())));
+  if (o.stride != standard.stride) text += ", " + sizes_text("stride", size_list(o.stride));
+  if (o.padding != standard.padding) text += ", " + sizes_text("padding", size_list(o.padding));
   if constexpr (requires { o.output_padding; })
     if (o.output_padding != standard.output_padding)
-      text += size_text("output_padding", size_list(o.output_padding));
-  if (o.dilation != standard.dilation) text += size_text("dilation", size_list(o.dilation));
+      text += ", " + sizes_text("output_padding", size_list(o.output_padding));
+  if (o.dilation != standard.dilation) text += ", " + sizes_text("dilation", size_list(o.dilation));
   if (o.groups != 1) text += cat(", groups=", o.groups);
   return text + (bias ? ")" : ", bias=false)");
 }

@@ -1,20 +1,13 @@
-// Linear, Conv2d, 2-D pooling, Flatten, Dropout and activation modules. Initial parameters are
-// PyTorch's defaults: uniform in ±1 / sqrt(fan-in).
-#include <cmath>
-
+// Linear, Flatten, Dropout and activation modules.
 #include <tenon/error.h>
 #include <tenon/nn.h>
-#include <tenon/pooling.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
 #include "nn/initial.h"
-#include "nn/windows.h"
 
 namespace tenon::nn {
 namespace {
-
-std::string text(const char* name, Pair pair) { return cat(name, "=(", pair.h, ", ", pair.w, ")"); }
 
 void check_positive(std::int64_t value, const char* layer, const char* what) {
   if (value < 1)
@@ -43,51 +36,6 @@ Tensor Linear::forward(const Tensor& x) const { return linear(x, weight_, bias_)
 std::string Linear::describe() const {
   return cat("Linear(", weight_.size(1), ", ", weight_.size(0),
              bias_.defined() ? ")" : ", bias=false)");
-}
-
-namespace {
-
-Pool2dOptions pool_options(Pair kernel, const PoolOptions& options, const char* layer) {
-  check_window(layer, {{"the kernel size", {kernel.h, kernel.w}, 1},
-                       {"the stride", {options.stride.h, options.stride.w}, 0},
-                       {"the padding", {options.padding.h, options.padding.w}, 0},
-                       {"the dilation", {options.dilation.h, options.dilation.w}, 1}});
-  Pool2dOptions out;
-  out.kernel = kernel;
-  out.stride = options.stride;
-  out.padding = options.padding;
-  out.dilation = options.dilation;
-  out.ceil_mode = options.ceil_mode;
-  out.count_include_pad = options.count_include_pad;
-  return out;
-}
-
-std::string describe_pool(const char* layer, const Pool2dOptions& o) {
-  std::string out = cat(layer, "(", text("kernel_size", o.kernel));
-  const Pair none = 0;
-  if (o.stride != none && o.stride != o.kernel) out += ", " + text("stride", o.stride);
-  if (o.padding != none) out += ", " + text("padding", o.padding);
-  if (o.ceil_mode) out += ", ceil_mode=true";
-  return out + ")";
-}
-
-}  // namespace
-
-MaxPool2d::MaxPool2d(Pair kernel, const PoolOptions& options)
-    : options_(pool_options(kernel, options, "MaxPool2d")) {}
-Tensor MaxPool2d::forward(const Tensor& x) const { return max_pool2d(x, options_); }
-std::string MaxPool2d::describe() const { return describe_pool("MaxPool2d", options_); }
-
-AvgPool2d::AvgPool2d(Pair kernel, const PoolOptions& options)
-    : options_(pool_options(kernel, options, "AvgPool2d")), divisor_(options.divisor) {}
-Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, options_, divisor_); }
-std::string AvgPool2d::describe() const { return describe_pool("AvgPool2d", options_); }
-
-std::string AdaptiveAvgPool2d::describe() const {
-  return cat("AdaptiveAvgPool2d(", text("output_size", output_), ")");
-}
-std::string AdaptiveMaxPool2d::describe() const {
-  return cat("AdaptiveMaxPool2d(", text("output_size", output_), ")");
 }
 
 std::string Flatten::describe() const {

@@ -1,6 +1,4 @@
-// 1-D and 3-D pooling layers: options for the functions, and their description as text.
-#include <array>
-
+// Pooling layers over one to three axes: options for the functions, and their description as text.
 #include <tenon/pooling_layers.h>
 
 #include "base/str.h"
@@ -9,42 +7,31 @@
 namespace tenon::nn {
 namespace {
 
-Ints listed(std::int64_t size) { return {size}; }
-Ints listed(Pair p) { return {p.h, p.w}; }
-Ints listed(Triple t) { return {t.d, t.h, t.w}; }
-
-template <class Options, class Sizes>
-Options window_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
+template <class Options, class Sizes, class LayerOptions>
+Options window_options(const char* layer, Sizes kernel, const LayerOptions& options) {
   Options out;
   out.kernel = kernel;
   out.stride = options.stride;
   out.padding = options.padding;
   out.dilation = options.dilation;
-  check_window(layer, {{"the kernel size", listed(out.kernel), 1},
-                       {"the stride", listed(out.stride), 0},
-                       {"the padding", listed(out.padding), 0},
-                       {"the dilation", listed(out.dilation), 1}});
+  check_window(layer, {{"the kernel size", size_list(out.kernel), 1},
+                       {"the stride", size_list(out.stride), 0},
+                       {"the padding", size_list(out.padding), 0},
+                       {"the dilation", size_list(out.dilation), 1}});
   out.ceil_mode = options.ceil_mode;
   out.count_include_pad = options.count_include_pad;
-  out.divisor = options.divisor;
+  if constexpr (requires { out.divisor; }) out.divisor = options.divisor;
   return out;
-}
-
-// Text such as "stride=3" or "stride=(3, 2, 1)".
-std::string sizes_text(const char* name, const Ints& sizes) {
-  std::string list;
-  for (const std::int64_t size : sizes) list += cat(list.empty() ? "" : ", ", size);
-  return cat(name, sizes.size() == 1 ? "=" : "=(", list, sizes.size() == 1 ? "" : ")");
 }
 
 template <class Options>
 std::string describe_window(const char* layer, const Options& o) {
-  std::string out = cat(layer, "(", sizes_text("kernel_size", listed(o.kernel)));
+  std::string out = cat(layer, "(", sizes_text("kernel_size", size_list(o.kernel)));
   const Options standard;
   if (o.stride != standard.stride && o.stride != o.kernel)
-    out += ", " + sizes_text("stride", listed(o.stride));
-  if (o.padding != standard.padding) out += ", " + sizes_text("padding", listed(o.padding));
-  if (o.dilation != standard.dilation) out += ", " + sizes_text("dilation", listed(o.dilation));
+    out += ", " + sizes_text("stride", size_list(o.stride));
+  if (o.padding != standard.padding) out += ", " + sizes_text("padding", size_list(o.padding));
+  if (o.dilation != standard.dilation) out += ", " + sizes_text("dilation", size_list(o.dilation));
   if (o.ceil_mode) out += ", ceil_mode=true";
   return out + ")";
 }
@@ -59,7 +46,7 @@ std::string describe_power(const char* layer, double p, const Options& o) {
 
 template <class Sizes>
 std::string describe_adaptive(const char* layer, Sizes output) {
-  return cat(layer, "(", sizes_text("output_size", listed(output)), ")");
+  return cat(layer, "(", sizes_text("output_size", size_list(output)), ")");
 }
 
 }  // namespace
@@ -71,6 +58,17 @@ std::string MaxPool1d::describe() const { return describe_window("MaxPool1d", op
 AvgPool1d::AvgPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
     : options_(window_options<Pool1dOptions>("AvgPool1d", kernel, options)) {}
 std::string AvgPool1d::describe() const { return describe_window("AvgPool1d", options_); }
+
+MaxPool2d::MaxPool2d(Pair kernel, const PoolOptions& options)
+    : options_(window_options<Pool2dOptions>("MaxPool2d", kernel, options)) {}
+Tensor MaxPool2d::forward(const Tensor& x) const { return max_pool2d(x, options_); }
+std::string MaxPool2d::describe() const { return describe_window("MaxPool2d", options_); }
+
+AvgPool2d::AvgPool2d(Pair kernel, const PoolOptions& options)
+    : options_(window_options<Pool2dOptions>("AvgPool2d", kernel, options)),
+      divisor_(options.divisor) {}
+Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, options_, divisor_); }
+std::string AvgPool2d::describe() const { return describe_window("AvgPool2d", options_); }
 
 MaxPool3d::MaxPool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
     : options_(window_options<Pool3dOptions>("MaxPool3d", kernel, options)) {}
@@ -86,6 +84,12 @@ std::string AdaptiveAvgPool1d::describe() const {
 std::string AdaptiveMaxPool1d::describe() const {
   return describe_adaptive("AdaptiveMaxPool1d", output_);
 }
+std::string AdaptiveAvgPool2d::describe() const {
+  return describe_adaptive("AdaptiveAvgPool2d", output_);
+}
+std::string AdaptiveMaxPool2d::describe() const {
+  return describe_adaptive("AdaptiveMaxPool2d", output_);
+}
 std::string AdaptiveAvgPool3d::describe() const {
   return describe_adaptive("AdaptiveAvgPool3d", output_);
 }
@@ -98,8 +102,8 @@ LPPool1d::LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64
 std::string LPPool1d::describe() const { return describe_power("LPPool1d", p_, options_); }
 
 LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
-  check_window("LPPool2d",
-               {{"the kernel size", listed(kernel), 1}, {"the stride", listed(options.stride), 0}});
+  check_window("LPPool2d", {{"the kernel size", size_list(kernel), 1},
+                            {"the stride", size_list(options.stride), 0}});
   options_.kernel = kernel;
   options_.stride = options.stride;
   options_.ceil_mode = options.ceil_mode;
@@ -115,9 +119,9 @@ MaxUnpool1d::MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>&
 std::string MaxUnpool1d::describe() const { return describe_window("MaxUnpool1d", options_); }
 
 MaxUnpool2d::MaxUnpool2d(Pair kernel, const PoolOptions& options) {
-  check_window("MaxUnpool2d", {{"the kernel size", listed(kernel), 1},
-                               {"the stride", listed(options.stride), 0},
-                               {"the padding", listed(options.padding), 0}});
+  check_window("MaxUnpool2d", {{"the kernel size", size_list(kernel), 1},
+                               {"the stride", size_list(options.stride), 0},
+                               {"the padding", size_list(options.padding), 0}});
   options_.kernel = kernel;
   options_.stride = options.stride;
   options_.padding = options.padding;

@@ -16,7 +16,7 @@ Inferred infer_iota(const Node& node) {
   if (is_bool(node.dtype))
     throw make_error<DTypeError>(where(node),
                                  ": a range cannot be bool; use an integer or floating type");
-  normalize_axis(static_cast<int>(node.attrs.as<AxisAttrs>().axis), node.shape.rank(), where(node));
+  node_axis(node, node.shape.rank());
   return {node.dtype, node.shape};
 }
 

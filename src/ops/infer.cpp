@@ -129,6 +129,12 @@ int axis_of(const char* op, std::int64_t axis, int rank) {
   return normalize_axis(near, std::max(rank, 1), where(op));
 }
 
+int node_axis(const Node& node, int rank) {
+  const auto axis = static_cast<int>(node.attrs.as<AxisAttrs>().axis);
+  if (axis >= 0 && axis < rank) return axis;
+  return normalize_axis(axis, rank, where(node));  // where() copies the shapes of all inputs
+}
+
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
   const std::int64_t all = (std::int64_t{1} << rank) - 1;
   if (axes.empty()) return all;

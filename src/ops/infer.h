@@ -70,6 +70,8 @@ Shape keepdim_shape(const Shape& shape, std::int64_t mask);
 /// An axis of a tensor of that rank, counted from 0. A tensor without axes is treated as having a
 /// single axis, as in PyTorch: 0 and -1 name it.
 int axis_of(const char* op, std::int64_t axis, int rank);
+/// The axis of a node with AxisAttrs. Throws ShapeError if a shape of that rank does not have it.
+int node_axis(const Node& node, int rank);
 /// Bit mask of axes; all axes if the list is empty. Refuses axes out of range or given twice. For a
 /// tensor without axes the mask is 0.
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank);

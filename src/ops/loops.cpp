@@ -9,7 +9,6 @@
 
 #include <tenon/shapes_only.h>
 #include "base/make_error.h"
-#include "base/str.h"
 #include "graph/body.h"
 #include "graph/random_trace.h"
 #include "ops/infer.h"
@@ -18,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-std::string type_of(const Tensor& t) { return cat(t.dtype(), t.shape()); }
 
 Shape row_of(const Shape& stacked) { return Shape(stacked.begin() + 1, stacked.rank() - 1); }
 
@@ -56,17 +53,22 @@ void check_defined(const char* op, const char* what, const std::vector<Tensor>& 
       throw make_error<ValueError>(where(op), ": ", what, " ", k, " is an undefined tensor");
 }
 
+// Refuses two values that a body must return alike. The message is `parts`.
+template <class... Parts>
+void check_types(const Tensor& a, const Tensor& b, const char* advice, const Parts&... parts) {
+  if (a.shape() != b.shape()) throw make_error<ShapeError>(parts...);
+  if (a.dtype() != b.dtype()) throw make_error<DTypeError>(parts..., advice);
+}
+
 void check_carry(const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
   if (before.size() != after.size())
     throw make_error<ValueError>(where("scan"), ": a step takes a carry of ", before.size(),
                                  " tensors and returns one of ", after.size());
   check_defined("scan", "carry", after);
-  for (std::size_t k = 0; k < before.size(); ++k) {
-    const std::string text = cat(where("scan"), ": carry ", k, " begins as ", type_of(before[k]),
-                                 " and a step returns ", type_of(after[k]));
-    if (before[k].shape() != after[k].shape()) throw ShapeError(text);
-    if (before[k].dtype() != after[k].dtype()) throw make_error<DTypeError>(text, ": cast it");
-  }
+  for (std::size_t k = 0; k < before.size(); ++k)
+    check_types(before[k], after[k], ": cast it", where("scan"), ": carry ", k, " begins as ",
+                before[k].dtype(), before[k].shape(), " and a step returns ", after[k].dtype(),
+                after[k].shape());
 }
 
 // A traced step: its parameters (carry, rows, the state of random draws) and its results.
@@ -171,12 +173,10 @@ void check_branches(const std::vector<Tensor>& a, const std::vector<Tensor>& b) 
                                  " tensors, the other ", b.size());
   check_defined("cond", "result", a);
   check_defined("cond", "result", b);
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    const std::string text = cat(where("cond"), ": result ", k, " is ", type_of(a[k]),
-                                 " in one branch and ", type_of(b[k]), " in the other");
-    if (a[k].shape() != b[k].shape()) throw ShapeError(text);
-    if (a[k].dtype() != b[k].dtype()) throw make_error<DTypeError>(text, ": cast one of them");
-  }
+  for (std::size_t k = 0; k < a.size(); ++k)
+    check_types(a[k], b[k], ": cast one of them", where("cond"), ": result ", k, " is ",
+                a[k].dtype(), a[k].shape(), " in one branch and ", b[k].dtype(), b[k].shape(),
+                " in the other");
 }
 
 /// Traces a branch into `results`; returns the id of the trace.

@@ -18,15 +18,13 @@ namespace {
 constexpr std::size_t kConcatInputs =
     128;  // a node takes at most 255 inputs; longer lists become trees
 
-int node_axis(const Node& node) { return static_cast<int>(node.attrs.as<AxisAttrs>().axis); }
-
 void require_index(const Node& node, const Node& index) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     throw make_error<DTypeError>(where(node), ": the index is ", index.dtype, "; cast it to int64");
 }
 
 void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
-  const int axis = normalize_axis(node_axis(node), x.rank(), where(node));
+  const int axis = node_axis(node, x.rank());
   bool fits = x.rank() == index.rank();
   for (int a = 0; fits && a < x.rank(); ++a) fits = a == axis || x[a] == index[a];
   if (!fits)
@@ -218,7 +216,7 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
 Inferred infer_concat(const Node& node) {
   require_same_dtype(node);
   Shape shape = node.input(0)->shape;
-  const int axis = normalize_axis(node_axis(node), shape.rank(), where(node));
+  const int axis = node_axis(node, shape.rank());
   shape[axis] = 0;
   for (const Node* in : node.in()) {
     bool fits = in->shape.rank() == shape.rank();
@@ -272,7 +270,7 @@ Inferred infer_scatter_add(const Node& node) {
 // ---- Gradients --------------------------------------------------------------------------------
 
 Gradients vjp_concat(const Tensor& out, const Tensor& g) {
-  const int axis = node_axis(*out.node());
+  const int axis = node_axis(*out.node(), g.rank());
   Gradients parts;
   std::int64_t start = 0;
   for (const Node* in : out.node()->in()) {
@@ -299,7 +297,7 @@ Gradients vjp_gather(const Tensor& out, const Tensor& g) {
 // Of several updates to one position only the last was written; the others get no gradient.
 Gradients vjp_scatter(const Tensor& out, const Tensor& g) {
   const Tensor& index = input_of(out, 1);
-  const int axis = static_cast<int>(out.node()->attrs.as<AxisAttrs>().axis);
+  const int axis = node_axis(*out.node(), index.rank());
   Ints column(static_cast<std::size_t>(index.rank()), 1);
   column[static_cast<std::size_t>(axis)] = index.size(axis);
   const Tensor number = broadcast_to(reshape(arange(0, index.size(axis)), column), index.shape());

@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 #include <tenon/layers.h>
+#include <tenon/loops.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
@@ -70,6 +71,30 @@ TEST_CASE("errors: outside of layers the layer is empty; the composite that was 
   const auto type = thrown_by<DTypeError>([] { dropout(zeros({2}, DType::Int64)); });
   CHECK(type.operation() == "dropout");
   CHECK(type.layer() == "head");
+}
+
+TEST_CASE("errors: of loops and branches whose values differ") {
+  const Scope scope("encoder");
+  const Tensor c = zeros({3}), x = zeros({4, 3}), yes = scalar(true, DType::Bool);
+  using Tensors = std::vector<Tensor>;
+  const auto carry = thrown_by<ShapeError>([&] {
+    scan([](const Tensors& in, const Tensors&) { return ScanResult{{sum(in[0])}, {}}; }, {c}, {x});
+  });
+  CHECK(std::string(carry.what()) ==
+        "scan (encoder): carry 0 begins as float32[3] and a step returns float32[]");
+  CHECK(carry.operation() == "scan");
+  CHECK(carry.layer() == "encoder");
+  CHECK(carry.shapes() == std::vector<Shape>{{3}, {}});
+  const auto branch = thrown_by<DTypeError>([&] {
+    cond(
+        yes, [](const Tensors& in) { return in; },
+        [](const Tensors& in) { return Tensors{cast(in[0], DType::Float64)}; }, {c});
+  });
+  CHECK(std::string(branch.what()) ==
+        "cond (encoder): result 0 is float32[3] in one branch and float64[3] in the other: cast "
+        "one of them");
+  CHECK(branch.operation() == "cond");
+  CHECK(branch.layer() == "encoder");
 }
 
 TEST_CASE("errors: an index that only the run finds names operation and layer too") {

@@ -79,6 +79,14 @@ TEST_CASE("layers: invalid strides, paddings and dilations are refused at constr
   CHECK_NOTHROW(nn::MaxPool2d(2, {.stride = 0}));
 }
 
+TEST_CASE("pooling: a layer's description has every option that is not the default") {
+  CHECK(nn::MaxPool2d({3, 2}, {.stride = 1, .padding = 1, .dilation = 2}).describe() ==
+        "MaxPool2d(kernel_size=(3, 2), stride=(1, 1), padding=(1, 1), dilation=(2, 2))");
+  CHECK(nn::MaxPool1d(3, {.dilation = 2}).describe() == "MaxPool1d(kernel_size=3, dilation=2)");
+  CHECK(nn::AvgPool2d(2, {.stride = 2, .ceil_mode = true}).describe() ==
+        "AvgPool2d(kernel_size=(2, 2), ceil_mode=true)");
+}
+
 TEST_CASE("embedding: padding begins as zeros, a table may be given, indices outside are refused") {
   const nn::Embedding drawn(5, 3, {.padding_index = -2});
   CHECK(sum(abs(drawn.weight()[3])).item() == 0);

@@ -6,9 +6,6 @@
 #include <tuple>
 #include <vector>
 
-#include <tenon/error.h>
-
-#include "base/str.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/opening/driver.h"
 #include "plan/graph/outside.h"

@@ -5,11 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include <tenon/error.h>
-
 #include "base/axes.h"
 #include "base/index.h"
-#include "base/str.h"
 #include "cpu/engines/reference/reference.h"
 #include "graph/node.h"
 #include "plan/graph/outside.h"
