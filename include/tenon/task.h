@@ -32,8 +32,8 @@ enum class MetricForm {
 /// What is known of a metric that a task measures after each epoch.
 struct MetricInfo {
   /// The metric's key: "accuracy" gives "validation_accuracy" and "test_accuracy" in the logs.
-  /// Each of a task's metrics has another; "loss" and "samples" are taken. Without commas, quotes
-  /// and line breaks.
+  /// Every metric of a task has its own key, without commas, quotes and line breaks; "loss" and
+  /// "samples" are reserved.
   std::string name;
   std::string label{};                   ///< the metric's name for people; "": `name`
   MetricForm form = MetricForm::Figure;  ///< how the value is printed
