@@ -6,6 +6,7 @@
 #include <tenon/compute.h>
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "run/runner.h"
 
@@ -110,7 +111,7 @@ const void* Tensor::data() const {
 double Tensor::item() const {
   require_value("item", *this);
   if (numel() != 1)
-    throw ShapeError(cat("item() reads one number, but the tensor has shape ", shape()));
+    throw make_error<ShapeError>("item() reads one number, but the tensor has shape ", shape());
   return element(data(), dtype(), 0);
 }
 

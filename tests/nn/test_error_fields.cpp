@@ -17,6 +17,7 @@
 #include <tenon/text.h>
 
 #include "io/folder.h"
+#include "train/adapting/standardized.h"
 
 using namespace tenon;
 
@@ -104,6 +105,15 @@ TEST_CASE("errors: an index that only the run finds names operation and layer to
   const auto error = thrown_by<ValueError>([&] { rows.compute(); });
   CHECK(error.operation() == "embedding");
   CHECK(error.layer() == "words");
+}
+
+TEST_CASE("errors: outside of operations the shapes are those that the message names") {
+  const auto item = thrown_by<ShapeError>([] { (void)zeros({2, 3}).item(); });
+  CHECK(item.shapes() == std::vector<Shape>{{2, 3}});
+  const auto targets = thrown_by<ShapeError>([] {
+    train::StandardizedLoss()(zeros({4, 2}), zeros({4}));
+  });
+  CHECK(targets.shapes() == std::vector<Shape>{{4, 2}, {4}});
 }
 
 TEST_CASE("errors: fields survive copies and are empty where the error is about none") {

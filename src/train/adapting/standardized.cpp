@@ -9,6 +9,7 @@
 #include <tenon/ops.h>
 
 #include <tenon/shapes_only.h>
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -141,8 +142,8 @@ Tensor target_deviation(const nn::AnyModule& net) {
 
 Tensor StandardizedLoss::operator()(const Tensor& output, const Tensor& target) const {
   if (output.numel() != target.numel())
-    throw ShapeError(cat("regression: the network gives ", output.shape(), " for targets ",
-                         target.shape(), ": it needs one output a target"));
+    throw make_error<ShapeError>("regression: the network gives ", output.shape(), " for targets ",
+                                 target.shape(), ": it needs one output a target");
   const Tensor wanted = cast(target, output.dtype());
   Ints sizes(target.shape().begin(), target.shape().end());
   const Tensor error = reshape(output, sizes) - wanted;

@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "train/tasks/tasks.h"
 
@@ -35,8 +36,9 @@ void require_input(const Task& task, const TaskData& data) {
   const Shape input = data.set.input_shape(), &wanted = data.model.input;
   // A network with vector input flattens its input.
   if (wanted.rank() == 1 ? input.numel() == wanted.numel() : input == wanted) return;
-  throw ShapeError(cat("model '", data.settings.model, "' takes ", wanted, ", but a sample of '",
-                       data.settings.data, "' is ", input, other_network(task, data)));
+  throw make_error<ShapeError>("model '", data.settings.model, "' takes ", wanted,
+                               ", but a sample of '", data.settings.data, "' is ", input,
+                               other_network(task, data));
 }
 
 void refuse_outputs(const TaskData& data, std::int64_t given, const std::string& noun,
@@ -56,8 +58,8 @@ void refuse_outputs(const TaskData& data, std::int64_t given, const std::string&
 
 void require_scores(const Tensor& scores, std::int64_t classes) {
   if (scores.rank() != 2 || scores.size(1) < classes)
-    throw ShapeError(cat("the network gives ", scores.shape(), " where the data has ", classes,
-                         " classes: choose a model with as many outputs"));
+    throw make_error<ShapeError>("the network gives ", scores.shape(), " where the data has ",
+                                 classes, " classes: choose a model with as many outputs");
 }
 
 bool has_tokens(const data::Dataset& set) { return set.input_dtype() == DType::Int64; }

@@ -10,6 +10,7 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/sample_pieces.h"
 #include "train/tasks/tasks.h"
@@ -23,8 +24,9 @@ struct LabelLoss {
   Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& scores, const Tensor& target) const {
     if (scores.shape() != target.shape())
-      throw ShapeError(cat("multi_label: the network gives ", scores.shape(), " for targets ",
-                           target.shape(), ": it needs one output for each label"));
+      throw make_error<ShapeError>("multi_label: the network gives ", scores.shape(),
+                                   " for targets ", target.shape(),
+                                   ": it needs one output for each label");
     return binary_cross_entropy_with_logits(scores, cast(target, scores.dtype()),
                                             BinaryLossOptions{.reduction = reduction});
   }
@@ -46,8 +48,8 @@ class LabelMeter final : public Meter {
     const std::vector<double> scores = cast(batch.scores, DType::Float64).to_vector<double>(),
                               targets = cast(batch.target, DType::Float64).to_vector<double>();
     if (scores.size() != targets.size())
-      throw ShapeError(cat("multi_label: the network gives ", batch.scores.shape(), " for targets ",
-                           batch.target.shape()));
+      throw make_error<ShapeError>("multi_label: the network gives ", batch.scores.shape(),
+                                   " for targets ", batch.target.shape());
     const std::size_t rows = static_cast<std::size_t>(batch.target.size(0)),
                       labels = targets.size() / std::max<std::size_t>(rows, 1);
     for (std::size_t row = 0; row < rows; ++row) {

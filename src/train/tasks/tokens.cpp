@@ -6,7 +6,7 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "train/tasks/tasks.h"
 
 namespace tenon::train {
@@ -42,8 +42,8 @@ nn::Loss TokenTask::loss(const TaskNetwork& network) const {
 
 Tensor TokenTask::scores(const Tensor& output) const {
   if (output.rank() != 3)
-    throw ShapeError(cat("Trainer: the network gives ", output.shape(),
-                         ", must be [N, T, classes]: scores for each token"));
+    throw make_error<ShapeError>("Trainer: the network gives ", output.shape(),
+                                 ", must be [N, T, classes]: scores for each token");
   return reshape(output, {output.size(0) * output.size(1), output.size(2)});
 }
 

@@ -11,7 +11,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/str.h"
+#include "base/make_error.h"
 #include "data/tokens/unicode.h"
 
 namespace tenon::train {
@@ -90,7 +90,7 @@ std::vector<Answer> answers_of(nn::AnyModule net, const data::SpanDataset& set, 
     set.get(numbers, rows.data(), targets.data());
     const Tensor out = scores_of({Tensor::from(rows, {count, 2, places})})[0];
     if (out.shape() != Shape{count, 2, places})
-      throw ShapeError(cat("the network gives ", out.shape(), ", must be [N, 2, places]"));
+      throw make_error<ShapeError>("the network gives ", out.shape(), ", must be [N, 2, places]");
     const std::vector<float> scores = out.to_vector<float>();
     for (std::int64_t k = 0; k < count; ++k) {
       const data::SpanWindow& window = set.windows()[at(from + k)];
