@@ -32,11 +32,20 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"split_groups", kOptional, "after remove_strides, which handles whole convolutions only"},
     {"fold_constants", kOptional,
      "before share: folded numbers become equal nodes; again after the precision rewrites"},
+    {"convolutions_to_products", kOptional,
+     "in one walk with drop_noops, which removes the views that it adds; again after the precision "
+     "rewrites"},
     {"drop_noops", kOptional,
-     "before share: views of views hide equal nodes; again after the precision rewrites"},
+     "before share: nodes without effect hide equal nodes; again after the precision rewrites"},
+    {"merge_views", kOptional,
+     "in one walk with drop_noops: views of views hide equal nodes; again after the precision "
+     "rewrites"},
+    {"move_transposes", kOptional,
+     "in one walk with merge_views: a view between product and transpose is gone; again after the "
+     "precision rewrites"},
     {"factors", kOptional,
      "before share: sums that differ only in constant factors become equal nodes; after "
-     "drop_noops, which merges views of the factors"},
+     "merge_views, which merges views of the factors"},
     {"share", kOptional,
      "after the clean-up, so that equal nodes look equal; again after the precision rewrites"},
     {"before_pooling", kOptional,

@@ -1,0 +1,92 @@
+// Passes that share the walk of another pass: each rewrites something, is timed, and changes the
+// plan when it is switched off.
+#include <doctest/doctest.h>
+
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+#include <tenon/precision.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "big_graphs.h"
+#include "plan/program/passes.h"
+#include "planning.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+const Settings kCpu{.kind = Device::Kind::Cpu};
+
+std::vector<Tensor> convolution_over_whole_input() {
+  return {conv2d(leaf({4, 3, 5, 5}), leaf({6, 3, 5, 5}))};
+}
+
+std::vector<Tensor> nodes_without_effect() { return {relu(detach(leaf({2, 3})))}; }
+
+std::vector<Tensor> views_of_views() {
+  return {relu(reshape(reshape(leaf({2, 6}), {3, 4}), {12}))};
+}
+
+std::vector<Tensor> transposed_product() {
+  return {permute(matmul(leaf({4, 8}), leaf({8, 6})), {1, 0})};
+}
+
+struct Example {
+  PassId pass;
+  std::vector<Tensor> (*graph)();
+  Settings settings;
+};
+const Example kExamples[] = {
+    {kConvolutionsToProducts, convolution_over_whole_input, kCpu},
+    {kDropNoops, nodes_without_effect, kCpu},
+    {kMergeViews, views_of_views, kCpu},
+    {kMoveTransposes, transposed_product, kCpu},
+};
+
+const PassRecord* record_of(const Program& program, PassId pass) {
+  const auto found = std::find_if(
+      program.passes.begin(), program.passes.end(),
+      [pass](const PassRecord& record) { return record.name == pass_info(pass).name; });
+  return found == program.passes.end() ? nullptr : &*found;
+}
+
+std::string text_of(const Program& program) {
+  return print_graph(program) + print_steps(program) + print_arena(program);
+}
+
+}  // namespace
+
+TEST_CASE("shared walks: each pass rewrites something, and nothing when it is switched off") {
+  for (const Example& example : kExamples) {
+    CAPTURE(std::string(pass_info(example.pass).name));
+    const std::vector<Tensor> roots = example.graph();
+    Settings settings = example.settings;
+    const auto with = planned(roots, settings);
+    settings.disabled = {example.pass};
+    const auto without = planned(roots, settings);
+    const PassRecord* record = record_of(*with, example.pass);
+    REQUIRE(record != nullptr);
+    CHECK(record->before == 0);
+    CHECK(record->after > 0);
+    CHECK(record->unit == "rewrites");
+    CHECK(record->ms > 0);
+    CHECK(record_of(*without, example.pass) == nullptr);
+    const bool is_same = text_of(*with) == text_of(*without);
+    CHECK(!is_same);
+  }
+}
+
+TEST_CASE("shared walks: the times of passes add up to the time of planning") {
+  const auto program = planned(deep_mlp(40), {.kind = Device::Kind::Cpu, .checks_passes = false});
+  double sum = 0;
+  for (const PassRecord& pass : program->passes) {
+    CHECK(pass.ms >= 0);
+    sum += pass.ms;
+  }
+  CHECK(sum <= program->planning_ms);
+}
