@@ -22,6 +22,7 @@
 #include "plan/precision/rounding.h"
 #include "plan/program/pass_tally.h"
 #include "plan/regions/fuse.h"
+#include "plan/regions/lower.h"
 #include "plan/regions/remake.h"
 #include "plan/rewrites/few_channels.h"
 #include "plan/rewrites/legalize.h"
@@ -59,6 +60,10 @@ struct Concern {
 using PassList = std::initializer_list<PassId>;
 constexpr PassList kSimplifying = {kConvolutionsToProducts, kDropNoops, kMergeViews,
                                    kMoveTransposes};
+constexpr PassList kLowering = {kSumDeviations,    kPermuteFilters,     kSkipCasts,
+                                kPoolingNhwc,      kMultiplyPixels,     kElementwiseNhwc,
+                                kShortenIndices,   kShrinkScatterBases, kLowerFilterPrecision,
+                                kRecomputeCentered};
 
 class Pipeline {
  public:
@@ -109,6 +114,16 @@ class Pipeline {
     const auto start = Clock::now();
     const auto [before, after] = f();
     record(id, ms_since(start), before, after, unit);
+  }
+
+  /// A pass whose walk `others` share.
+  template <class F>
+  void plan_walk(PassId id, const char* unit, const PassList& others, F&& f) {
+    PassTally tally;
+    const auto start = Clock::now();
+    const auto [before, after] = f(tally);
+    record(id, ms_since(start) - tally.ms(), before, after, unit);
+    record(others, tally);
   }
 
   /// A pass over the regions of the program.
@@ -277,8 +292,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.node_count = p.graph.node_count();
 
   Lowered lowered;
-  pipeline.plan_pass(kLayout, "items", [&] {
-    lowered = lower(roots, roots.order(), leaves, options);
+  pipeline.plan_walk(kLayout, "items", kLowering, [&](PassTally& tally) {
+    lowered = lower(roots, roots.order(), leaves, options, tally);
     return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
   });
   Fused fused;

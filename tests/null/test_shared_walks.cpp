@@ -20,7 +20,9 @@ using namespace tenon::test;
 
 namespace {
 
-const Settings kCpu{.kind = Device::Kind::Cpu};
+const Settings kCpu{.kind = Device::Kind::Cpu}, kGpu{.kind = Device::Kind::Cuda},
+    kGpuWithLibraries{
+        .kind = Device::Kind::Cuda, .convolves_channels_last = true, .has_product_library = true};
 
 std::vector<Tensor> convolution_over_whole_input() {
   return {conv2d(leaf({4, 3, 5, 5}), leaf({6, 3, 5, 5}))};
@@ -36,6 +38,30 @@ std::vector<Tensor> transposed_product() {
   return {permute(matmul(leaf({4, 8}), leaf({8, 6})), {1, 0})};
 }
 
+/// The updates of convolutions in bfloat16, with normalisation and pooling between them.
+std::vector<Tensor> convolutions() {
+  const PrecisionScope scope(Precision::Bf16);
+  std::vector<Tensor> weights;
+  Tensor x = leaf({4, 64, 8, 8});
+  for (const std::int64_t side : {3, 3, 1, 3, 3}) {
+    const Tensor w = weight({64, 64, side, side}, weights), scale = weight({64}, weights);
+    const Tensor y = conv2d(x, w, {}, {.padding = {side / 2, side / 2}});
+    const Moments m = batch_moments(y);
+    x = relu(tenon::batch_norm(y, m.mean, m.var, scale, scale, 1e-5));
+    if (side == 1) x = max_pool2d(x, {.kernel = {2, 2}});
+  }
+  return training_step(sum(x * x), weights);
+}
+
+std::vector<Tensor> embedded() {
+  std::vector<Tensor> weights;
+  const Tensor table = weight({40, 16}, weights);
+  return training_step(sum(square(embedding(cast(leaf({6, 5}), DType::Int64), table))), weights);
+}
+
+/// Convolutions with batch normalisation that subtracts the mean.
+std::vector<Tensor> centered() { return deep_resnet(1, 16); }
+
 struct Example {
   PassId pass;
   std::vector<Tensor> (*graph)();
@@ -46,6 +72,16 @@ const Example kExamples[] = {
     {kDropNoops, nodes_without_effect, kCpu},
     {kMergeViews, views_of_views, kCpu},
     {kMoveTransposes, transposed_product, kCpu},
+    {kSumDeviations, convolutions, kGpu},
+    {kPermuteFilters, convolutions, kGpuWithLibraries},
+    {kSkipCasts, convolutions, kGpu},
+    {kPoolingNhwc, convolutions, kGpuWithLibraries},
+    {kMultiplyPixels, convolutions, kGpuWithLibraries},
+    {kElementwiseNhwc, convolutions, kGpuWithLibraries},
+    {kShortenIndices, embedded, kGpu},
+    {kShrinkScatterBases, embedded, kGpu},
+    {kLowerFilterPrecision, convolutions, kGpu},
+    {kRecomputeCentered, centered, kGpu},
 };
 
 const PassRecord* record_of(const Program& program, PassId pass) {
