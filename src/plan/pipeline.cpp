@@ -64,6 +64,7 @@ constexpr PassList kLowering = {kSumDeviations,    kPermuteFilters,     kSkipCas
                                 kPoolingNhwc,      kMultiplyPixels,     kElementwiseNhwc,
                                 kShortenIndices,   kShrinkScatterBases, kLowerFilterPrecision,
                                 kRecomputeCentered};
+constexpr PassList kGrouping = {kEpilogue, kColumnSums, kSink};
 
 class Pipeline {
  public:
@@ -297,8 +298,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
   });
   Fused fused;
-  pipeline.plan_pass(kFuse, "regions", [&] {
-    fused = fuse(lowered, options);
+  pipeline.plan_walk(kFuse, "regions", kGrouping, [&](PassTally& tally) {
+    fused = fuse(lowered, options, tally);
     int items = 0;
     for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
     return std::pair(items, static_cast<int>(fused.groups.size()));

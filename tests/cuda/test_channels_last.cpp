@@ -19,7 +19,7 @@
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "device_check.h"
 #include "made_on.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 using namespace tenon;
 using test::check_near;

@@ -59,8 +59,17 @@ std::vector<Tensor> embedded() {
   return training_step(sum(square(embedding(cast(leaf({6, 5}), DType::Int64), table))), weights);
 }
 
+/// Products with bias and activation, and their gradients.
+std::vector<Tensor> perceptron() { return deep_mlp(3, 16, 8); }
+
 /// Convolutions with batch normalisation that subtracts the mean.
 std::vector<Tensor> centered() { return deep_resnet(1, 16); }
+
+/// Two results of a product's epilogue that are stored, and their sums over rows.
+std::vector<Tensor> summed_results() {
+  const Tensor a = tanh(matmul(leaf({256, 64}), leaf({64, 128}))), b = a * leaf({256, 128});
+  return {a, b, sum(a, {0}), sum(b, {0})};
+}
 
 struct Example {
   PassId pass;
@@ -82,6 +91,9 @@ const Example kExamples[] = {
     {kShrinkScatterBases, embedded, kGpu},
     {kLowerFilterPrecision, convolutions, kGpu},
     {kRecomputeCentered, centered, kGpu},
+    {kEpilogue, perceptron, kCpu},
+    {kColumnSums, summed_results, kGpu},
+    {kSink, perceptron, kCpu},
 };
 
 const PassRecord* record_of(const Program& program, PassId pass) {

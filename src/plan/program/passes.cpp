@@ -94,6 +94,12 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"fuse", kOptional,
      "before engines are chosen: they claim regions, not operations; before memory: fused values "
      "need none"},
+    {"epilogue", kOptional,
+     "on the groups that fuse made, so that a whole loop nest becomes the epilogue"},
+    {"column_sums", kOptional,
+     "after epilogue: the sums behind a contraction read what its epilogue stores"},
+    {"sink", kOptional,
+     "last on the groups: it needs to know which values are stored for other readers"},
     {"recompute", kOptional, "on the groups that fuse made; before they become regions"},
     {"concats", kOptional, "first of the merges: the inputs of a concatenation are still maps"},
     {"prologue", kOptional,

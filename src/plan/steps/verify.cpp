@@ -19,7 +19,7 @@
 #include "plan/graph/plan_graph.h"
 #include "plan/merge/bands.h"
 #include "plan/program/strides.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 namespace {
