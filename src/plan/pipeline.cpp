@@ -65,6 +65,7 @@ constexpr PassList kLowering = {kSumDeviations,    kPermuteFilters,     kSkipCas
                                 kShortenIndices,   kShrinkScatterBases, kLowerFilterPrecision,
                                 kRecomputeCentered};
 constexpr PassList kGrouping = {kEpilogue, kColumnSums, kSink};
+constexpr PassList kOrdering = {kChecksFirst, kDelayLeafSteps};
 
 class Pipeline {
  public:
@@ -322,8 +323,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     choose_engines(p, options);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
-  pipeline.plan_pass(kOrder, "steps", [&] {
-    order_steps(p, std::move(before), options.enabled(kOrder));
+  pipeline.plan_walk(kOrder, "steps", kOrdering, [&](PassTally& tally) {
+    order_steps(p, std::move(before), options, tally);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kPlanMemory, "KiB", [&] {

@@ -71,6 +71,16 @@ std::vector<Tensor> summed_results() {
   return {a, b, sum(a, {0}), sum(b, {0})};
 }
 
+/// Weights that are rounded before products read them, and activations larger than the weights.
+std::vector<Tensor> rounded_weights() {
+  Tensor h = leaf({4096, 512});
+  for (int k = 0; k < 16; ++k) {
+    const Tensor rounded = cast(leaf({512, 512}), DType::BFloat16);
+    h = relu(matmul(h, cast(rounded, DType::Float32)));
+  }
+  return {h};
+}
+
 struct Example {
   PassId pass;
   std::vector<Tensor> (*graph)();
@@ -94,6 +104,7 @@ const Example kExamples[] = {
     {kEpilogue, perceptron, kCpu},
     {kColumnSums, summed_results, kGpu},
     {kSink, perceptron, kCpu},
+    {kDelayLeafSteps, rounded_weights, kCpu},
 };
 
 const PassRecord* record_of(const Program& program, PassId pass) {

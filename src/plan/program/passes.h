@@ -62,6 +62,8 @@ enum PassId : std::uint8_t {
   kOverwrites,
   kChooseEngine,
   kOrder,
+  kChecksFirst,
+  kDelayLeafSteps,
   kPlanMemory,
   kVerifyProgram,
   kPassCount
