@@ -195,8 +195,8 @@ TENON_API void set_engine(const std::string& name);
 /// The engines: "fast" or "reference".
 TENON_API std::string engine();
 /// Enables or disables a pass of the planner by name ("fuse", "share", …), to find faults and for
-/// tests. Throws ValueError for an unknown name, and if a pass that lowers the graph to what
-/// engines run ("decompose", …) is to be disabled.
+/// tests. Throws ValueError for an unknown name, and if a pass that is required ("decompose",
+/// "checks_first", …) is to be disabled.
 TENON_API void set_pass_enabled(const std::string& pass, bool enabled);
 /// The names of all passes.
 TENON_API std::vector<std::string> pass_names();

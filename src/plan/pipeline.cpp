@@ -11,6 +11,7 @@
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/cleanup/graph_passes.h"
+#include "plan/cleanup/simplify.h"
 #include "plan/layout/layout.h"
 #include "plan/merge/merge.h"
 #include "plan/precision/loop_rounding.h"
@@ -19,7 +20,9 @@
 #include "plan/precision/lower_product_precision.h"
 #include "plan/precision/lower_residual_precision.h"
 #include "plan/precision/rounding.h"
+#include "plan/program/pass_tally.h"
 #include "plan/regions/fuse.h"
+#include "plan/regions/lower.h"
 #include "plan/regions/remake.h"
 #include "plan/rewrites/few_channels.h"
 #include "plan/rewrites/legalize.h"
@@ -53,6 +56,17 @@ struct Concern {
   std::initializer_list<Op> ops = {};
 };
 
+// Passes that share the walk of another pass, in pipeline order.
+using PassList = std::initializer_list<PassId>;
+constexpr PassList kSimplifying = {kConvolutionsToProducts, kDropNoops, kMergeViews,
+                                   kMoveTransposes};
+constexpr PassList kLowering = {kSumDeviations,    kPermuteFilters,     kSkipCasts,
+                                kPoolingNhwc,      kMultiplyPixels,     kElementwiseNhwc,
+                                kShortenIndices,   kShrinkScatterBases, kLowerFilterPrecision,
+                                kRecomputeCentered};
+constexpr PassList kGrouping = {kEpilogue, kColumnSums, kSink};
+constexpr PassList kOrdering = {kChecksFirst, kDelayLeafSteps};
+
 class Pipeline {
  public:
   Pipeline(const PlanOptions& options, Program& program)
@@ -73,7 +87,27 @@ class Pipeline {
     const bool changed = !roots.is_same(given);
     if (changed) survey(roots);
     record(id, ms_since(start), before, nodes_, "nodes");
-    if (verifies_ && changed) verify_after(id, given, roots, options_);
+    if (verifies_ && changed) verify_after({id}, given, roots, options_);
+    return roots;
+  }
+
+  /// Passes that share one walk over the graph, of which none is the main one: the first that is
+  /// switched on counts the time of the walk itself.
+  template <class Walk>
+  Roots graph_walk(const PassList& passes, Roots roots, Walk&& walk) {
+    const auto first = std::find_if(passes.begin(), passes.end(),
+                                    [this](PassId id) { return options_.enabled(id); });
+    if (first == passes.end()) return roots;
+    if (nodes_ < 0) survey(roots);
+    PassTally tally;
+    const auto start = Clock::now();
+    const Roots given = roots;
+    roots = walk(std::move(roots), options_, RuleLog{tally, verifies_});
+    const bool changed = !roots.is_same(given);
+    if (changed) survey(roots);
+    tally.add_ms(*first, ms_since(start) - tally.ms());
+    record(passes, tally);
+    if (verifies_ && changed) verify_after(tally.worked(), given, roots, options_);
     return roots;
   }
 
@@ -82,6 +116,16 @@ class Pipeline {
     const auto start = Clock::now();
     const auto [before, after] = f();
     record(id, ms_since(start), before, after, unit);
+  }
+
+  /// A pass whose walk `others` share.
+  template <class F>
+  void plan_walk(PassId id, const char* unit, const PassList& others, F&& f) {
+    PassTally tally;
+    const auto start = Clock::now();
+    const auto [before, after] = f(tally);
+    record(id, ms_since(start) - tally.ms(), before, after, unit);
+    record(others, tally);
   }
 
   /// A pass over the regions of the program.
@@ -109,6 +153,10 @@ class Pipeline {
   }
   void record(PassId id, double ms, int before, int after, const char* unit) {
     program_.passes.push_back({pass_info(id).name, ms, before, after, unit});
+  }
+  void record(const PassList& passes, const PassTally& tally) {
+    for (const PassId id : passes)
+      if (options_.enabled(id)) record(id, tally.of(id).ms, 0, tally.of(id).rewrites, "rewrites");
   }
   const PlanOptions& options_;
   Program& program_;
@@ -138,7 +186,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   run(kSplitGroups, split_groups, {is_last, {Op::Conv2dWeightGrad}});
 
   run(kFoldConstants, fold_constants);
-  run(kDropNoops, drop_noops);
+  roots = pipeline.graph_walk(kSimplifying, std::move(roots), simplify);
   run(kFactors, factors, {true, {Op::Sum}});
   run(kShare, share);
   run(kBeforePooling, before_pooling, {true, {Op::MaxPool2dGrad}});
@@ -169,7 +217,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   run(kLowerActivationPrecision, lower_activation_precision, {low.any});
 
   run(kFoldConstants, fold_constants);
-  run(kDropNoops, drop_noops);
+  roots = pipeline.graph_walk(kSimplifying, std::move(roots), simplify);
   run(kShare, share);
   if (options.enabled(kVerifyGraph)) roots = verify_graph(std::move(roots), options);
   return roots;
@@ -246,13 +294,13 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.node_count = p.graph.node_count();
 
   Lowered lowered;
-  pipeline.plan_pass(kLayout, "items", [&] {
-    lowered = lower(roots, roots.order(), leaves, options);
+  pipeline.plan_walk(kLayout, "items", kLowering, [&](PassTally& tally) {
+    lowered = lower(roots, roots.order(), leaves, options, tally);
     return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
   });
   Fused fused;
-  pipeline.plan_pass(kFuse, "regions", [&] {
-    fused = fuse(lowered, options);
+  pipeline.plan_walk(kFuse, "regions", kGrouping, [&](PassTally& tally) {
+    fused = fuse(lowered, options, tally);
     int items = 0;
     for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
     return std::pair(items, static_cast<int>(fused.groups.size()));
@@ -275,8 +323,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
     choose_engines(p, options);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
-  pipeline.plan_pass(kOrder, "steps", [&] {
-    order_steps(p, std::move(before), options.enabled(kOrder));
+  pipeline.plan_walk(kOrder, "steps", kOrdering, [&](PassTally& tally) {
+    order_steps(p, std::move(before), options, tally);
     return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
   });
   pipeline.plan_pass(kPlanMemory, "KiB", [&] {

@@ -10,7 +10,7 @@
 #include "cuda/engines/convolutions/conv_config.h"
 #include "cuda/engines/convolutions/conv_engine.h"
 #include "device_check.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 using namespace tenon;
 using test::DeviceCheck;

@@ -13,13 +13,14 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "../cases/passes.h"
 #include "../cpu/region_builders.h"
 #include "cuda/engines/convolutions/image_engine.h"
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "device_check.h"
 #include "made_on.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 using namespace tenon;
 using test::check_near;
@@ -323,6 +324,18 @@ TEST_CASE("vendor: the step of a residual network over integers is exact in 16 b
     const Values wanted = made_on("cpu", Precision::Fp32, step);
     CHECK(made_on("cuda", Precision::Fp16, step) == wanted);
     CHECK(made_on("cuda", Precision::Tf32, step) == wanted);
+  }
+}
+
+TEST_CASE("vendor: the step of a residual network over integers is exact without each NHWC pass") {
+  if (!DeviceCheck::can_run()) return;
+  const auto step = [] { return whole_step({3, 12, 12, 3, 1}); };
+  const Values wanted = made_on("cpu", Precision::Fp32, step);
+  for (const char* pass :
+       {"permute_filters", "pooling_nhwc", "multiply_pixels", "elementwise_nhwc"}) {
+    CAPTURE(std::string(pass));
+    const cases::WithoutPass off(pass);
+    CHECK(made_on("cuda", Precision::Fp16, step) == wanted);
   }
 }
 

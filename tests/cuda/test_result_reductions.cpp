@@ -18,7 +18,7 @@
 #include "cuda/engines/products/simt_engine.h"
 #include "cuda/engines/products/wgmma_engine.h"
 #include "device_check.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 using namespace tenon;
 using test::DeviceCheck;

@@ -16,7 +16,7 @@
 #include "cuda/engines/vendor/gelu_epilogue.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 #include "vendor_regions.h"
 
 using namespace tenon;

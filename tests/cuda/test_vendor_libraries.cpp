@@ -20,7 +20,7 @@
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 #include "vendor_regions.h"
 
 using namespace tenon;

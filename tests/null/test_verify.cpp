@@ -320,20 +320,37 @@ Tensor wrong_sum() {
 TEST_CASE("verify: a graph pass that changes a requested tensor is named") {
   const Roots given({leaf({2, 3})}), other({leaf({3, 2})}), none(std::vector<Tensor>{});
   const PlanOptions options;
-  CHECK_NOTHROW(verify_after(kShare, given, given, options));
+  CHECK_NOTHROW(verify_after({kShare}, given, given, options));
   CHECK_THROWS_WITH_AS(
-      verify_after(kShare, given, other, options),
+      verify_after({kShare}, given, other, options),
       "after the pass share: a requested tensor was float32[2, 3] and is float32[3, 2]",
       InternalError);
-  CHECK_THROWS_WITH_AS(verify_after(kShare, given, none, options),
+  CHECK_THROWS_WITH_AS(verify_after({kShare}, given, none, options),
                        "after the pass share: 1 tensors were requested, and there are 0",
                        InternalError);
 }
 
 TEST_CASE("verify: a graph pass that makes a wrong node is named") {
   const Roots given({leaf({9})}), made({wrong_sum()});
-  CHECK_THROWS_WITH_AS(verify_after(kDropNoops, given, made, PlanOptions()),
+  CHECK_THROWS_WITH_AS(verify_after({kDropNoops}, given, made, PlanOptions()),
                        doctest::Contains("after the pass drop_noops: add"), InternalError);
+}
+
+TEST_CASE("verify: a pass that shares a walk and makes a wrong node is named") {
+  const Roots given({relu(leaf({2, 3}))});
+  const NodeRule rules[] = {
+      {kMergeViews, [](const Node& node, std::span<Node* const>) { return node.op == Op::Relu; },
+       [](Node&, std::span<const Tensor>) {
+         return leaf({3, 2});
+       }}};
+  const auto apply = [&](bool checks) {
+    PassTally tally;
+    const auto any = [](const Node&) { return true; };
+    return apply_rules(given, PlanOptions(), any, rules, {tally, checks}).size();
+  };
+  CHECK(apply(false) == 1);
+  CHECK_THROWS_WITH_AS(apply(true), "the pass merge_views replaces float32[2, 3] by float32[3, 2]",
+                       InternalError);
 }
 
 TEST_CASE("verify: a pass over regions that loses a step is named") {
@@ -349,5 +366,5 @@ TEST_CASE("verify: the planner checks after each pass if it is asked to") {
   const std::vector<Tensor> roots{wrong_sum(), relu(reshape(reshape(leaf({2, 3}), {3, 2}), {6}))};
   const PassSet unchecked{kVerifyGraph};
   CHECK_THROWS_WITH_AS(planned(roots, {.disabled = unchecked, .checks_passes = true}),
-                       doctest::Contains("after the pass drop_noops: add"), InternalError);
+                       doctest::Contains("after the pass merge_views: add"), InternalError);
 }

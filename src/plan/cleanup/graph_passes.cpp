@@ -1,11 +1,9 @@
-// The clean-up passes. Each pass is a rule applied to every node, inputs before users; rewrite()
-// walks the graph.
+// Constants computed at planning time, and common subexpressions.
 #include "plan/cleanup/graph_passes.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <unordered_map>
 
 #include "graph/node.h"
 #include "ops/table.h"
@@ -83,161 +81,6 @@ Scalar constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs
 
 bool is_constant(const Node* node) { return node->op == Op::Constant && !node->realised(); }
 
-bool is_identity_view(const Node& node, const Node& in) {
-  if (node.op == Op::StopGradient || node.op == Op::WithUpdates) return true;
-  if (node.op == Op::Cast) return node.dtype == in.dtype;
-  if (node.shape != in.shape) return false;
-  if (node.op == Op::Reshape || node.op == Op::Expand) return true;
-  if (node.op == Op::Permute) {
-    const auto& axes = node.attrs.as<PermuteAttrs>().axes;
-    for (int a = 0; a < node.shape.rank(); ++a)
-      if (axes[a] != a) return false;
-    return true;
-  }
-  if (node.op == Op::Slice) {
-    const auto& slice = node.attrs.as<SliceAttrs>();
-    for (int a = 0; a < node.shape.rank(); ++a)
-      if (slice.start[a] != 0 || slice.step[a] != 1) return false;
-    return true;
-  }
-  return false;
-}
-
-bool swaps_last_two(const Node& permute) {
-  const int rank = permute.shape.rank();
-  if (rank < 2) return false;
-  const auto& axes = permute.attrs.as<PermuteAttrs>().axes;
-  for (int a = 0; a < rank - 2; ++a)
-    if (axes[a] != a) return false;
-  return axes[rank - 2] == rank - 1 && axes[rank - 1] == rank - 2;
-}
-
-Tensor swap_last_two(const Tensor& x) {
-  const int rank = x.rank();
-  PermuteAttrs attrs;
-  Shape shape = x.shape();
-  for (int a = 0; a < rank; ++a) attrs.axes[a] = static_cast<std::uint8_t>(a);
-  std::swap(attrs.axes[rank - 2], attrs.axes[rank - 1]);
-  std::swap(shape[rank - 2], shape[rank - 1]);
-  return make_node(Op::Permute, x.dtype(), shape, attrs, std::span(&x, 1));
-}
-
-Tensor view_as(const Tensor& x, const Shape& shape) {
-  return make_node(Op::Reshape, x.dtype(), shape, {}, std::span(&x, 1));
-}
-
-// A convolution whose filter covers its whole input has one output pixel. It is the matrix product
-// of flattened images and filters, and so are its gradients. `x` and `w` are the shapes of its
-// input and weight.
-bool covers_input(const ConvAttrs& a, const Shape& x, const Shape& w) {
-  return a.groups == 1 && a.pad_h == 0 && a.pad_w == 0 && x[1] == w[1] && x[2] == w[2] &&
-         x[3] == w[3] && (a.dil_h == 1 || w[2] == 1) && (a.dil_w == 1 || w[3] == 1);
-}
-
-Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) {
-  const bool forward = node.op == Op::Conv2d, input_grad = node.op == Op::Conv2dInputGrad;
-  if (!forward && !input_grad && node.op != Op::Conv2dWeightGrad) return {};
-  const Shape& x = input_grad ? node.shape : inputs[0].shape();
-  const Shape& w = node.op == Op::Conv2dWeightGrad ? node.shape : inputs[1].shape();
-  const auto& attrs = node.attrs.as<ContractionAttrs>();
-  if (!covers_input(attrs.conv, x, w)) return {};
-  const std::int64_t n = x[0], k = w[0], crs = w[1] * w[2] * w[3];
-  Tensor a, b;
-  Shape out;
-  if (forward) {  // y [N, K] = x [N, CRS] w' [CRS, K]
-    a = view_as(inputs[0], {n, crs});
-    b = swap_last_two(view_as(inputs[1], {k, crs}));
-    out = {n, k};
-  } else if (input_grad) {  // dx [N, CRS] = dy [N, K] w [K, CRS]
-    a = view_as(inputs[0], {n, k});
-    b = view_as(inputs[1], {k, crs});
-    out = {n, crs};
-  } else {  // dw [K, CRS] = dy' [K, N] x [N, CRS]
-    a = swap_last_two(view_as(inputs[1], {n, k}));
-    b = view_as(inputs[0], {n, crs});
-    out = {k, crs};
-  }
-  const Tensor operands[2] = {a, b};
-  const ContractionAttrs product{{}, attrs.precision};
-  return view_as(make_node(Op::Matmul, node.dtype, out, product, operands), node.shape);
-}
-
-// A permutation of `x`, or of the tensor that `x` permutes; undefined if the two permutations
-// cancel.
-Tensor permuted(const Node& node, const Tensor& x) {
-  const Node& in = *x.node();
-  if (in.op != Op::Permute || in.realised()) return {};
-  Tensor base(in.input(0));
-  const auto &outer = node.attrs.as<PermuteAttrs>(), &inner = in.attrs.as<PermuteAttrs>();
-  PermuteAttrs attrs;
-  bool identity = true;
-  for (int a = 0; a < node.shape.rank(); ++a) {
-    attrs.axes[a] = inner.axes[outer.axes[a]];
-    identity &= attrs.axes[a] == a;
-  }
-  if (identity) return base;
-  return make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
-}
-
-// (A B)ᵀ = Bᵀ Aᵀ. Operands may have any strides, results are written row by row, so transposes of
-// products move to the products' operands, down to the leaves. Each product is transposed once,
-// however often it is used. The walk is not recursive: in a chain of linear layers every weight
-// gradient asks for the transpose of all products behind the layer.
-class Transposes {
- public:
-  static bool is_product(const Node& node) { return node.op == Op::Matmul && !node.realised(); }
-
-  Tensor of(const Tensor& x) {
-    std::vector<Node*> open{x.node()};
-    while (!open.empty()) {
-      Node* const node = open.back();
-      if (const std::size_t before = open.size(); is_product(*node) && !is_made(node)) {
-        for (Node* in : {node->input(0), node->input(1)})
-          if (!is_made(in)) open.push_back(in);
-        if (open.size() > before) continue;
-      }
-      open.pop_back();
-      if (!is_made(node)) made_.emplace(node, transpose(Tensor(node)));
-    }
-    return made_.at(x.node());
-  }
-
- private:
-  bool is_made(const Node* node) const { return made_.find(node) != made_.end(); }
-
-  Tensor transpose(const Tensor& x) const {
-    const Node& node = *x.node();
-    if (is_product(node)) {
-      const Tensor operands[2] = {made_.at(node.input(1)), made_.at(node.input(0))};
-      Shape shape = node.shape;
-      std::swap(shape[shape.rank() - 2], shape[shape.rank() - 1]);
-      const LabelGuard label(node.label);
-      return make_node(Op::Matmul, node.dtype, shape, node.attrs, operands);
-    }
-    Tensor swapped = swap_last_two(x);
-    Tensor merged = permuted(*swapped.node(), x);
-    return merged.defined() ? merged : swapped;
-  }
-
-  std::unordered_map<const Node*, Tensor> made_;  // by the node that they are the transpose of
-};
-
-Tensor drop_noop(Node& node, std::span<const Tensor> inputs, Transposes& transposes) {
-  if (inputs.empty()) return {};
-  if (Tensor product = product_of_convolution(node, inputs); product.defined()) return product;
-  const Tensor& x = inputs[0];
-  const Node& in = *x.node();
-  if (is_identity_view(node, in)) return x;
-  if (node.op == Op::Reshape && in.op == Op::Reshape && !in.realised()) {
-    Tensor base(in.input(0));
-    if (base.shape() == node.shape) return base;
-    return make_node(Op::Reshape, node.dtype, node.shape, {}, std::span(&base, 1));
-  }
-  if (node.op != Op::Permute) return {};
-  if (Transposes::is_product(in) && swaps_last_two(node)) return transposes.of(x);
-  return permuted(node, x);
-}
-
 // A set of nodes of which no two are equal: an open hash table, allocated once at its final size.
 class DistinctNodes {
  public:
@@ -301,23 +144,10 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
   });
 }
 
-Roots drop_noops(Roots roots, const PlanOptions&) {
-  Transposes transposes;
-  const auto drop = [&transposes](Node& node, std::span<const Tensor> inputs) {
-    return drop_noop(node, inputs, transposes);
-  };
-  const auto may_be_noop = [](const Node& node) {
-    const OpKind kind = kind_of(node.op);
-    return kind == OpKind::View || kind == OpKind::Contraction || node.op == Op::Cast ||
-           node.op == Op::StopGradient || node.op == Op::WithUpdates;
-  };
-  return rewrite_where(roots, may_be_noop, drop);
-}
-
 Roots share(Roots roots, const PlanOptions&) {
   DistinctNodes known(roots.order().nodes.size());
   GraphRewriter rewriter(roots);
-  return rewriter.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
+  return rewriter.run(nullptr, [&](Node& node, std::span<Node* const> inputs) -> Tensor {
     // Effects are never shared: an effect happens as often as it is written.
     if (kind_of(node.op) == OpKind::Effect) return {};
     Node*& equal = known.find(node, inputs);

@@ -1,5 +1,5 @@
-// The clean-up of graphs: pure functions from the requested tensors to equivalent tensors. They run
-// before the precision rewrites, and again before lowering (lower.h).
+// The clean-up of graphs, with simplify.h: pure functions from the requested tensors to equivalent
+// tensors. They run before the precision rewrites, and again before lowering (lower.h).
 #pragma once
 
 #include "plan/cleanup/rewrite.h"
@@ -9,10 +9,6 @@ namespace tenon {
 
 /// Evaluates element-wise ops and views of constants at planning time.
 Roots fold_constants(Roots roots, const PlanOptions& options);
-/// Removes nodes without effect. A convolution over its whole input becomes a matrix product. Views
-/// and casts that change nothing go away. Chains of reshapes and of permutes become one. A
-/// transposed product is computed transposed in the first place.
-Roots drop_noops(Roots roots, const PlanOptions& options);
 /// Common subexpression elimination: equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);
 

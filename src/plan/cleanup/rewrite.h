@@ -12,6 +12,8 @@
 
 #include "graph/node.h"
 #include "graph/node_index.h"
+#include "plan/program/pass_tally.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 
@@ -50,48 +52,36 @@ using NodeTest = bool (*)(const Node& node);
 /// Walks the graph only if there is such a node.
 Roots rewrite_where(const Roots& roots, NodeTest concerns, const RewriteRule& rule);
 
+/// The rewrite of a pass that shares its walk with others.
+struct NodeRule {
+  PassId pass;
+  RewriteTest matches;  // exact: the rule replaces every node for which this holds
+  RewriteRule replacement;
+};
+/// What is told of the rules of a walk.
+struct RuleLog {
+  PassTally& tally;
+  bool checks = false;  // whether a replacement with another dtype or shape is an InternalError
+};
+/// Applies to every node for which `concerns` is true the first rule that matches and whose pass is
+/// switched on. Walks the graph only if there is such a node.
+Roots apply_rules(const Roots& roots, const PlanOptions& options, NodeTest concerns,
+                  std::span<const NodeRule> rules, const RuleLog& log);
+
 /// A walk that builds a new graph from a graph. Most nodes stay the same; for these the walk
 /// touches no reference count.
 class GraphRewriter {
  public:
   explicit GraphRewriter(const Roots& roots) : roots_(roots) {}
 
-  /// Calls f(node, inputs) for every node that is not evaluated yet. f returns the node's
-  /// replacement, given the replacements of its inputs.
-  template <class F>
-  Roots run(F&& f) {
-    const NumberedOrder& order = roots_.order();
-    done_.reserve(order.nodes.size());
-    std::vector<Node*> inputs;
-    for (Node* node : order.nodes) {
-      if (node->realised()) {
-        done_.push_back(node);
-        continue;
-      }
-      inputs.clear();
-      bool changed = false;
-      for (Node* in : node->in()) {
-        Node* const now = done_[order.index[in]];
-        inputs.push_back(now);
-        changed |= now != in;
-      }
-      Tensor out = f(*node, std::span<Node* const>(inputs));
-      if (!out.defined() && changed) out = with_inputs(*node, inputs);
-      if (!out.defined() || out.node() == node) {
-        done_.push_back(node);
-      } else {
-        done_.push_back(out.node());
-        made_.push_back(std::move(out));
-      }
-    }
-    return result();
-  }
+  /// Calls replace(node, inputs) for every node that is not evaluated yet and for which `concerns`
+  /// is null or true. It returns the node's replacement, given the replacements of its inputs;
+  /// undefined: the node is kept, rebuilt if its inputs changed.
+  using Replace = std::function<Tensor(Node& node, std::span<Node* const> inputs)>;
+  Roots run(NodeTest concerns, const Replace& replace);
 
   /// The node, rebuilt with these inputs.
-  Tensor with_inputs(const Node& node, std::span<Node* const> inputs) {
-    const LabelGuard label(node.label);
-    return make_node(node.op, node.dtype, node.shape, node.attrs, tensors(inputs));
-  }
+  Tensor with_inputs(const Node& node, std::span<Node* const> inputs);
   /// Valid until the next call.
   std::span<const Tensor> tensors(std::span<Node* const> nodes) {
     tensors_.clear();
@@ -100,17 +90,7 @@ class GraphRewriter {
   }
 
  private:
-  Roots result() const {
-    const NumberedOrder& order = roots_.order();
-    bool kept = true;
-    std::vector<Tensor> result;
-    result.reserve(roots_.size());
-    for (const Tensor& root : roots_) {
-      result.emplace_back(done_[order.index[root.node()]]);
-      kept = kept && result.back().node() == root.node();
-    }
-    return kept ? roots_ : Roots(std::move(result));
-  }
+  Roots result() const;
 
   const Roots& roots_;
   std::vector<Node*> done_;   // by number

@@ -7,7 +7,7 @@
 #include "base/contains.h"
 #include "base/index.h"
 #include "plan/program/strides.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 namespace {

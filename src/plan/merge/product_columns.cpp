@@ -18,7 +18,7 @@
 #include "plan/merge/epilogue.h"
 #include "plan/merge/product_columns.h"
 #include "plan/program/strides.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 namespace {

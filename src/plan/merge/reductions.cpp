@@ -19,7 +19,7 @@
 #include "plan/merge/merge.h"
 #include "plan/merge/product_columns.h"
 #include "plan/program/strides.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 namespace {

@@ -19,7 +19,10 @@ enum PassId : std::uint8_t {
   kRemoveStrides,
   kSplitGroups,
   kFoldConstants,
+  kConvolutionsToProducts,
   kDropNoops,
+  kMergeViews,
+  kMoveTransposes,
   kFactors,
   kShare,
   kBeforePooling,
@@ -34,7 +37,20 @@ enum PassId : std::uint8_t {
   kLowerResidualPrecision,
   kLowerActivationPrecision,
   kLayout,
+  kSumDeviations,
+  kPermuteFilters,
+  kSkipCasts,
+  kPoolingNhwc,
+  kMultiplyPixels,
+  kElementwiseNhwc,
+  kShortenIndices,
+  kShrinkScatterBases,
+  kLowerFilterPrecision,
+  kRecomputeCentered,
   kFuse,
+  kEpilogue,
+  kColumnSums,
+  kSink,
   kRecompute,
   kConcats,
   kPrologue,
@@ -46,6 +62,8 @@ enum PassId : std::uint8_t {
   kOverwrites,
   kChooseEngine,
   kOrder,
+  kChecksFirst,
+  kDelayLeafSteps,
   kPlanMemory,
   kVerifyProgram,
   kPassCount
@@ -64,7 +82,7 @@ class PassSet {
  public:
   constexpr PassSet() = default;
   constexpr PassSet(std::initializer_list<PassId> passes) {
-    for (const PassId pass : passes) bits_ |= bit(pass);
+    for (const PassId pass : passes) insert(pass);
   }
   /// One bit for each pass, in pipeline order (Context::disabled_passes).
   static constexpr PassSet of_bits(std::uint64_t bits) {
@@ -73,6 +91,7 @@ class PassSet {
     return set;
   }
   static constexpr std::uint64_t bit(int pass) { return std::uint64_t{1} << pass; }
+  constexpr void insert(PassId pass) { bits_ |= bit(pass); }
   constexpr bool contains(PassId pass) const { return (bits_ & bit(pass)) != 0; }
 
  private:

@@ -3,56 +3,17 @@
 // express it. Fusion (fuse.h) starts from these items.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <span>
 
-#include "base/small_int_vector.h"
 #include "graph/node_index.h"
+#include "plan/program/pass_tally.h"
 #include "plan/program/program.h"
-#include "plan/program/ref.h"
-#include "plan/program/strides.h"
+#include "plan/regions/items.h"
 
 namespace tenon {
 
-struct Item {
-  Op op = Op::Data;
-  OpKind kind = OpKind::Leaf;
-  DType dtype = DType::Float32;
-  Shape shape;
-  Attrs attrs;
-  std::uint32_t label = 0;
-  int slot = -1;             // Data and Variable: index of the leaf
-  int target = -1;           // Assign: the variable's item
-  std::int64_t results = 1;  // number of results of the op
-  std::vector<Ref> args;
-  std::vector<int>
-      after;  // items that must run before this one (readers of a variable, before its assignment)
-  SmallIntVector users;        // items that read this one or must come after it
-  bool wanted = false;         // an output of the program
-  bool channels_last = false;  // a convolution or pooling whose result is stored as [N, H, W, C]
-  bool deviations = false;     // a Sum of squared deviations from the argument's mean
-};
-
-/// Whether the item has several results, each represented by a Result item.
-inline bool has_several_results(const Item& item) {
-  return has_trait(item.op, kSeveralResults) || item.results > 1;
-}
-
-struct Lowered {
-  std::vector<Item> items;   // arguments before users
-  std::vector<int> outputs;  // one item for each root; for an assignment its Assign item
-  bool stores_rounded =
-      false;  // images that are rounded on the way (plan/precision/lower_activation_precision.h)
-};
-
-/// `order`: the nodes that the roots need.
+/// `order`: the nodes that the roots need. `tally`: what the passes did that share this walk.
 Lowered lower(std::span<const Tensor> roots, const NumberedOrder& order,
-              std::span<Node* const> leaves, const PlanOptions& options);
-
-/// Whether the reference reads its base from end to end in order.
-bool is_linear(const Ref& ref, const Shape& base);
-
-/// For example "add (conv1)".
-std::string item_title(const Item& item);
+              std::span<Node* const> leaves, const PlanOptions& options, PassTally& tally);
 
 }  // namespace tenon

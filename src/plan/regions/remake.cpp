@@ -26,7 +26,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMostItems = 48;  // of a group including what it recomputes, as in fuse.cpp
+constexpr std::size_t kMostItems = 48;  // of a group including what it recomputes, as in grouping.h
 constexpr std::size_t kMostSteps = 24;  // to recompute one value
 constexpr std::int64_t kSmall = 64;     // size ratio from which reading a source is considered free
 // OpCost of one element up to which a stored value is recomputed. A GPU computes this much while it

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/traits.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 

@@ -50,8 +50,8 @@ bool reads_leaves(const Program& program, const Region& region) {
 
 }  // namespace
 
-void delay_leaf_steps(const Program& program, const std::vector<std::vector<int>>& after,
-                      std::vector<int>& order) {
+int delay_leaf_steps(const Program& program, const std::vector<std::vector<int>>& after,
+                     std::vector<int>& order) {
   std::vector<int> place(order.size());
   for (std::size_t k = 0; k < order.size(); ++k) place[at(order[k])] = static_cast<int>(k);
   const auto earlier = [&](int a, int b) { return place[at(a)] < place[at(b)]; };
@@ -74,7 +74,9 @@ void delay_leaf_steps(const Program& program, const std::vector<std::vector<int>
     late.push_back(s);
   }
   const std::int64_t peak = peak_of(program, order), less = peak - peak_of(program, late);
-  if (less > std::max(kWorthwhile, peak / kPart)) order = std::move(late);
+  if (less <= std::max(kWorthwhile, peak / kPart)) return 0;
+  order = std::move(late);
+  return static_cast<int>(std::count(moves.begin(), moves.end(), 1));
 }
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 // by fuse.h; engines are chosen afterwards, by schedule.h.
 #pragma once
 
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 

@@ -205,6 +205,8 @@ class Checks {
       assigns_ahead_[s] = assigns_ahead(program, program.steps[s].region) ? 1 : 0;
   }
 
+  /// The number of steps that other steps may have to wait for.
+  int left() const { return left_; }
   /// Whether the step must wait while other steps are ready.
   bool holds(int s) const { return left_ > 0 && assigns_ahead_[at(s)] != 0; }
   void done(int s) { left_ -= checks_[at(s)]; }
@@ -228,10 +230,13 @@ class Checks {
 /// The order of the steps: among steps that are ready, the one with the lowest cost runs next.
 class Ordering {
  public:
-  Ordering(const Program& program, const std::vector<std::vector<int>>& before, bool greedy)
+  Ordering(const Program& program, const std::vector<std::vector<int>>& before,
+           const PlanOptions& options, PassTally& tally)
       : program_(program),
-        greedy_(greedy),
-        by_path_(greedy && shares_no_memory(program)),
+        tally_(tally),
+        greedy_(options.enabled(kOrder)),
+        by_path_(greedy_ && shares_no_memory(program)),
+        delays_(options.enabled(kDelayLeafSteps) && greedy_ && !by_path_),
         left_(readers_of(program)),
         after_(before.size()),
         waiting_(before.size()),
@@ -248,7 +253,11 @@ class Ordering {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
       throw InternalError("the steps of a program depend on each other in a circle");
-    if (greedy_ && !by_path_) delay_leaf_steps(program_, after_, order);
+    if (delays_)
+      tally_.count(
+          kDelayLeafSteps,
+          tally_.timed(
+              kDelayLeafSteps, [&] { return delay_leaf_steps(program_, after_, order); }, 0));
     return order;
   }
 
@@ -257,7 +266,9 @@ class Ordering {
   using Entry = std::pair<std::int64_t, int>;  // cost and step; ties go to the first step
 
   std::vector<int> one_by_one() {
-    Checks checks(program_, after_, waiting_);
+    Checks checks = tally_.timed(
+        kChecksFirst, [this] { return Checks(program_, after_, waiting_); }, 0);
+    tally_.count(kChecksFirst, checks.left());
     std::vector<int> order, held;
     for (std::size_t s = 0; s < waiting_.size(); ++s)
       if (waiting_[s] == 0) offer(static_cast<int>(s));
@@ -316,7 +327,8 @@ class Ordering {
   }
 
   const Program& program_;
-  const bool greedy_, by_path_;
+  PassTally& tally_;
+  const bool greedy_, by_path_, delays_;
   ReadersLeft left_;
   std::vector<std::vector<int>> after_;
   // steps that each step still waits for; the longest path behind each step
@@ -328,8 +340,9 @@ class Ordering {
 
 }  // namespace
 
-void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy) {
-  std::vector<int> order = Ordering(program, before, greedy).run();
+void order_steps(Program& program, std::vector<std::vector<int>> before, const PlanOptions& options,
+                 PassTally& tally) {
+  std::vector<int> order = Ordering(program, before, options, tally).run();
   std::vector<Step> sorted;
   sorted.reserve(order.size());
   for (int s : order) sorted.push_back(std::move(program.steps[at(s)]));

@@ -2,7 +2,10 @@
 // answer; they do not see other steps.
 #pragma once
 
-#include "plan/regions/fuse.h"
+#include <vector>
+
+#include "plan/program/pass_tally.h"
+#include "plan/program/program.h"
 
 namespace tenon {
 
@@ -13,8 +16,10 @@ void choose_engines(Program& program, const PlanOptions& options);
 /// Reports the choices of an already planned program and of its bodies to `tuning` again.
 void repeat_choices(const Program& program, Tuning& tuning);
 /// Reorders steps. Among ready steps it takes the one that leaves the least memory live. If memory
-/// is not shared, it takes the one with the longest path of waiting steps. `before` is by step.
-void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);
+/// is not shared, it takes the one with the longest path of waiting steps. Without kOrder it takes
+/// the first one. `before` is by step. `tally`: what the passes did that share this walk.
+void order_steps(Program& program, std::vector<std::vector<int>> before, const PlanOptions& options,
+                 PassTally& tally);
 /// Whether no arena values share bytes: the device runs steps concurrently, and the arena is small.
 bool shares_no_memory(const Program& program);
 /// Lifetimes and offsets of arena values and workspaces. Sequential steps share one workspace at

@@ -232,7 +232,8 @@ std::shared_ptr<const Program> SizedPlan::at_size(std::int64_t size,
   for (const Inner& inner : inner_)
     p.steps[inner.step].region.opaque.bodies[inner.body] = inner.plan->at_size(size, inside);
   choose_engines(p, options);
-  order_steps(p, std::exchange(p.before, {}), options.enabled(kOrder));
+  PassTally untold;  // the first plan's passes have been recorded
+  order_steps(p, std::exchange(p.before, {}), options, untold);
   plan_memory(p, options);
   p.planning_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

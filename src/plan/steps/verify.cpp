@@ -19,7 +19,7 @@
 #include "plan/graph/plan_graph.h"
 #include "plan/merge/bands.h"
 #include "plan/program/strides.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon {
 namespace {
@@ -470,12 +470,22 @@ void check_accesses(const Program& program) {
   }
 }
 
+/// "the pass share", "the passes drop_noops, merge_views".
+std::string names_of(PassSet passes) {
+  std::string names;
+  int count = 0;
+  for (int k = 0; k < int{kPassCount}; ++k)
+    if (passes.contains(static_cast<PassId>(k)))
+      names += cat(count++ == 0 ? "" : ", ", pass_info(k).name);
+  return cat(count == 1 ? "the pass " : "the passes ", names);
+}
+
 template <class F>
-void blame(PassId pass, F&& check) {
+void blame(PassSet passes, F&& check) {
   try {
     check();
   } catch (const InternalError& error) {
-    throw InternalError(cat("after the pass ", pass_info(pass).name, ": ", error.what()));
+    throw InternalError(cat("after ", names_of(passes), ": ", error.what()));
   }
 }
 
@@ -496,8 +506,9 @@ Roots verify_graph(Roots roots, const PlanOptions&) {
   return roots;
 }
 
-void verify_after(PassId pass, const Roots& given, const Roots& made, const PlanOptions& options) {
-  blame(pass, [&] {
+void verify_after(PassSet passes, const Roots& given, const Roots& made,
+                  const PlanOptions& options) {
+  blame(passes, [&] {
     if (given.size() != made.size())
       throw InternalError(
           cat(given.size(), " tensors were requested, and there are ", made.size()));
@@ -510,7 +521,7 @@ void verify_after(PassId pass, const Roots& given, const Roots& made, const Plan
 }
 
 void verify_after(PassId pass, const Program& program) {
-  blame(pass, [&] {
+  blame({pass}, [&] {
     check_steps(program);
     check_accesses(program);
   });

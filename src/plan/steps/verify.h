@@ -11,9 +11,11 @@ namespace tenon {
 /// infers.
 Roots verify_graph(Roots roots, const PlanOptions& options);
 
-/// The check after a graph pass in verified builds: verify_graph(), and the pass has kept the
-/// number, dtypes and shapes of the requested tensors. The InternalError names the pass.
-void verify_after(PassId pass, const Roots& given, const Roots& made, const PlanOptions& options);
+/// The check after a graph pass, or after passes that share a walk, in verified builds:
+/// verify_graph(), and the number, dtypes and shapes of the requested tensors are the same. The
+/// InternalError names the passes.
+void verify_after(PassSet passes, const Roots& given, const Roots& made,
+                  const PlanOptions& options);
 /// The check after a pass over regions in verified builds: every region is complete, every value
 /// that is read is given or written, and every value with memory is read. The InternalError names
 /// the pass. Order and memory do not exist yet; verify_program() checks them.

@@ -20,7 +20,7 @@
 #include "cpu/engines/run/chain_bands.h"
 #include "cpu/engines/run/workspace.h"
 #include "plan/merge/slices.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon::cpu {
 

@@ -8,7 +8,7 @@
 #include "cuda/engines/maps/print_instrs.h"
 #include "cuda/engines/maps/print_reduction.h"
 #include "plan/regions/channel_sums.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon::cuda {
 

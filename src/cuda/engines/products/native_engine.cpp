@@ -16,7 +16,7 @@
 #include "cuda/engines/products/native_source.h"
 #include "cuda/engines/products/print_prologue.h"
 #include "plan/regions/channel_sums.h"
-#include "plan/regions/fuse.h"
+#include "plan/regions/groups.h"
 
 namespace tenon::cuda {
 
