@@ -60,12 +60,14 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
   if (input.numel() == 784) return {28, 28, false};
-  throw ShapeError(fmt::format(
-      "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
-      model.task().output_form() == train::OutputForm::Answer
-          ? "give --question, and --text or a file that ends in .txt"
-      : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
-                            : "use --data"));
+  throw ShapeError(fmt::format("{}: {} takes inputs of {}, not images; {}", file,
+                               model.settings().model, input.str(),
+                               model.task().output_form() == train::OutputForm::Answer
+                                   ? "give --question, and --text or a file that ends in .txt"
+                               : info.vocabulary > 0
+                                   ? "give texts with --text, or a file of lines that ends in .txt"
+                                   : "use --data"),
+                   {.file = file});
 }
 
 // Prints how many samples were not printed.
@@ -158,7 +160,8 @@ struct SetPredictor {
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
-    throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()));
+    throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()),
+                     {.file = file});
   const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).compute());
   predict(
       *set, file, [&](const train::Prediction& p) { return name_within(file, p.name); }, glyph_of);
@@ -173,12 +176,14 @@ void predict_idx(const SetPredictor& predict, const std::string& file) {
   const auto [height, width, colour] = image_size(predict.model, file);
   if (colour)
     throw ShapeError(fmt::format("{}: IDX files hold grey images here, and {} takes colour", file,
-                                 predict.model.settings().model));
+                                 predict.model.settings().model),
+                     {.file = file});
   const Tensor images = io::load_idx(file);
   if (images.rank() != 3 || images.dtype() != DType::UInt8 || images.size(1) != height ||
       images.size(2) != width)
     throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 images of {} x {}",
-                                 file, name(images.dtype()), images.shape().str(), height, width));
+                                 file, name(images.dtype()), images.shape().str(), height, width),
+                     {.file = file});
   predict_array(predict, file, unsqueeze(images, 1).compute(), grey_glyph);
 }
 
@@ -232,7 +237,8 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
   if (!model.fits_images() || model.info().input.rank() != 3)
     throw NotSupported(
-        fmt::format("{}: video frames need a model that takes image files of any size", file));
+        fmt::format("{}: video frames need a model that takes image files of any size", file),
+        {.file = file});
   const auto set = model.fit(data::open_video(
       file, {.count = static_cast<int>(std::min<std::int64_t>(predict.options.count, 100'000))}));
   const auto images = set->images();
@@ -241,7 +247,7 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
       *set, file, [&](const train::Prediction& p) { return images->name(p.index); },
       [&](const Tensor& input) { return glyph_of(input, model.fitting()); });
   if (predict.output.taken() == before)
-    throw FormatError(fmt::format("{}: none of its frames can be decoded", file));
+    throw FormatError(fmt::format("{}: none of its frames can be decoded", file), {.file = file});
 }
 
 Predicted image_of_file(const train::TrainedModel& model, const std::string& file) {
@@ -361,7 +367,8 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     throw IoError(
-        fmt::format("{}: this is a folder; give image files, or --data folder:{}", file, file));
+        fmt::format("{}: this is a folder; give image files, or --data folder:{}", file, file),
+        {.file = file});
   const std::string kind = source_kind(file);
   if (kind == "lines" || (kind.empty() && file.ends_with(".txt")))
     return predict_lines(predict, file);

@@ -587,14 +587,15 @@ namespace {
 
 void require_file_takes(const NetworkFile& file, const Options& options) {
   if (options.classes < 0)
-    throw ValueError(
-        cat("model '", file.path, "': ", options.classes, " classes; at least 1 is needed"));
+    throw make_error<ValueError>("model '", FileName{file.path}, "': ", options.classes,
+                                 " classes; at least 1 is needed");
   if (!options.activation.empty())
-    throw ValueError(cat("model '", file.path,
-                         "' has its own activations: leave 'activation' out, and change the file"));
+    throw make_error<ValueError>(
+        "model '", FileName{file.path},
+        "' has its own activations: leave 'activation' out, and change the file");
   if (!options.head.empty())
-    throw ValueError(
-        cat("model '", file.path, "' does not support 'head': change the last layers of the file"));
+    throw make_error<ValueError>("model '", FileName{file.path},
+                                 "' does not support 'head': change the last layers of the file");
 }
 
 // Nothing is drawn before the whole file is known to be right.

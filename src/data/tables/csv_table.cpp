@@ -154,11 +154,11 @@ class CsvTable {
     if (const std::size_t at = names_.find(column, name_); at != kNone) return at;
     if (!header_ && !is_name(column) && column.size() < 9)
       if (const std::size_t at = std::stoul(column); at < file_.columns()) return at;
-    throw ValueError(no_column(column));
+    throw make_error<ValueError>(FileName{name_}, ": ", no_column(column));
   }
   std::string no_column(const std::string& column) const {
     const std::string near = names_.near(column);
-    return cat(name_, ": has no column ", in_quotes(column),
+    return cat("has no column ", in_quotes(column),
                !header_       ? ", because it has no header"
                : near.empty() ? ""
                               : cat("; did you mean '", near, "'?"));
@@ -178,10 +178,10 @@ class CsvTable {
       const bool known = options_.columns && !options_.columns->label.empty();
       // Not the table that the model was trained on, and no option names another label column.
       if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
-        throw FormatError(
-            cat(no_column(options_.columns->label),
-                ", which has the labels in the model's training data: name the column of "
-                "labels (label=NAME)"));
+        throw make_error<FormatError>(
+            FileName{name_}, ": ", no_column(options_.columns->label),
+            ", which has the labels in the model's training data: name the column of "
+            "labels (label=NAME)");
       const bool same_place = options_.columns && !known && !header_ &&
                               options_.columns->label_column >= 0 &&
                               options_.columns->label_column < std::ssize(file_.first_row());
@@ -240,7 +240,8 @@ class CsvTable {
         const std::size_t at = names_.find(known[k].name, name_);
         // Another table than the model learnt by, where find() is asked for what a user wrote.
         if (at == kNone)
-          throw FormatError(cat(no_column(known[k].name), ", which the model reads"));
+          throw make_error<FormatError>(FileName{name_}, ": ", no_column(known[k].name),
+                                        ", which the model reads");
         if (taken[at] && !shares(k))
           throw make_error<FormatError>(FileName{name_}, ": the column ", in_quotes(names_[at]),
                                         " matches two of the model's columns, '", known[k].name,
@@ -589,8 +590,9 @@ class CsvTable {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
         throw make_error<FormatError>(
-            FileName{name_}, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])],
-            " holds ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
+            FileName{name_}, ": line ",
+            LineNumber{lines_[static_cast<std::size_t>(rows[i / inputs_.size()])]}, " holds ",
+            static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};

@@ -585,9 +585,9 @@ ClassLineSet test_lines(const ClassLineSet& own, const std::string& file,
                         const ClassLineOptions& options) {
   ClassLineSet out = lines_of_file(options.test_file, options);
   if (out.pairs != own.pairs)
-    throw ValueError(cat(options.test_file, ": has lines of ",
-                         out.pairs ? "two texts, " : "one text, ", file, " of ",
-                         own.pairs ? "two" : "one"));
+    throw make_error<ValueError>(FileName{options.test_file}, ": has lines of ",
+                                 out.pairs ? "two texts, " : "one text, ", file, " of ",
+                                 own.pairs ? "two" : "one");
   std::vector<std::int32_t> numbers;
   for (const std::string& name : out.names) {
     const auto known = std::lower_bound(own.names.begin(), own.names.end(), name);
@@ -599,10 +599,10 @@ ClassLineSet test_lines(const ClassLineSet& own, const std::string& file,
   for (const ClassLine& line : out.lines)
     if (numbers[at(line.name)] < 0 && unknown++ == 0) first = &line;
   if (first != nullptr)
-    throw ValueError(cat(options.test_file, ": line ", first->line, ": the class '",
-                         out.names[at(first->name)], "' is not among those of training, in ",
-                         unknown, " of ", out.lines.size(),
-                         " lines: correct these classes, or leave the lines out"));
+    throw make_error<ValueError>(
+        FileName{options.test_file}, ": line ", LineNumber{first->line}, ": the class '",
+        out.names[at(first->name)], "' is not among those of training, in ", unknown, " of ",
+        out.lines.size(), " lines: correct these classes, or leave the lines out");
   for (ClassLine& line : out.lines) line.name = numbers[at(line.name)], line.of_test_file = true;
   return out;
 }
