@@ -19,6 +19,7 @@
 #include "commands.h"
 #include "errors.h"
 #include "json.h"
+#include "output.h"
 #include "step.h"
 #include "terminal.h"
 #include "tuning.h"
