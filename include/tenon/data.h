@@ -1,5 +1,5 @@
-// Data sources: datasets from tensors and files (MNIST, IDX, CIFAR, CSV, NumPy), generated ones, any
-// source by its name, and how a source is divided into training, validation and test part.
+// Data sources: datasets from tensors and files (MNIST, IDX, CIFAR, CSV, NumPy), generated ones,
+// any source by its name, and how a source is divided into training, validation and test part.
 //
 // Includes the dataset (<tenon/dataset.h>) and the data loader (<tenon/loader.h>).
 #pragma once
