@@ -107,11 +107,9 @@ std::int64_t parse_bytes(const std::string& option, const std::string& text);
 std::vector<std::string> parse_list(const std::string& option, const std::string& text,
                                     const std::vector<std::string>& allowed);
 
-/// Parses the words after the command's name, or throws UsageError. Returns false if help was
-/// requested and printed.
-bool parse(const Command& command, const std::string& path, const std::vector<std::string>& words);
-
 /// The candidate most similar to `word`, ignoring case, or "" if none is similar.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+/// "did you mean --epochs?", or "" if nothing is near.
+std::string did_you_mean(const std::string& near);
 
 }  // namespace tenon::cli

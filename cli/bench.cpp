@@ -19,6 +19,7 @@
 #include "commands.h"
 #include "errors.h"
 #include "json.h"
+#include "output.h"
 #include "step.h"
 #include "terminal.h"
 #include "tuning.h"
@@ -226,7 +227,8 @@ int run_bench(const BenchOptions& options) {
   std::FILE* out = nullptr;
   if (!options.json.empty() && (out = std::fopen(options.json.c_str(), "a")) == nullptr)
     throw IoError(
-        fmt::format("{}: cannot be opened for writing: {}", options.json, std::strerror(errno)));
+        fmt::format("{}: cannot be opened for writing: {}", options.json, std::strerror(errno)),
+        {.file = options.json});
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closing(
       out, [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
   const std::vector<std::string> precisions =
@@ -243,7 +245,8 @@ int run_bench(const BenchOptions& options) {
         is_first = false;
         if (out != nullptr && (std::fputs((row + "\n").c_str(), out) < 0 || std::fflush(out) != 0))
           throw IoError(
-              fmt::format("{}: cannot be written: {}", options.json, std::strerror(errno)));
+              fmt::format("{}: cannot be written: {}", options.json, std::strerror(errno)),
+              {.file = options.json});
         fmt::print("{}\n", row);
         if (!flush_output()) return kIo;  // later rows would be lost, too
       }

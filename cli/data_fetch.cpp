@@ -234,7 +234,8 @@ int fetch(const FetchOptions& options) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    throw IoError(fmt::format("{}: the folder cannot be created: {}", folder, failed.message()));
+    throw IoError(fmt::format("{}: the folder cannot be created: {}", folder, failed.message()),
+                  {.file = folder});
   const std::vector<std::string> bases =
       options.from.empty() ? set.mirrors : std::vector<std::string>{options.from};
   const bool archive = !set.unpacked.empty();

@@ -78,11 +78,14 @@ void require_run(const std::string& folder) {
   const std::string file = folder + "/settings.toml";
   if (const int folds = train::folds_in(folder); folds > 0)
     throw IoError(folder + " holds " + std::to_string(folds) +
-                  " folds, and each fold is a run: give one of them, as in " + folder + "/fold-1");
+                      " folds, and each fold is a run: give one of them, as in " + folder +
+                      "/fold-1",
+                  {.file = folder});
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file +
-                  ", which a run writes after its first checkpoint. If the run was stopped "
-                  "earlier, start it again");
+                      ", which a run writes after its first checkpoint. If the run was stopped "
+                      "earlier, start it again",
+                  {.file = folder});
 }
 
 }  // namespace tenon::cli

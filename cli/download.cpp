@@ -123,10 +123,13 @@ int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, cur
 // The file to append to, locked by this process.
 int open_part(const std::string& part) {
   const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(errno)));
+  if (file < 0)
+    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(errno)),
+                  {.file = part});
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
     close(file);
-    throw IoError(fmt::format("{}: another tenon is fetching it; wait for it to end", part));
+    throw IoError(fmt::format("{}: another tenon is fetching it; wait for it to end", part),
+                  {.file = part});
   }
   return file;
 }
@@ -187,7 +190,8 @@ std::string download(const std::string& url, const std::string& part,
   c.set(h, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
   const CURLcode code = c.perform(h);
   if (transfer.error != 0)
-    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(transfer.error)));
+    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(transfer.error)),
+                  {.file = part});
   long answer = 0;
   c.info(h, CURLINFO_RESPONSE_CODE, &answer);
   if (answer >= 300 && answer < 400)

@@ -15,6 +15,7 @@
 #include <new>
 #include <system_error>
 
+#include "output.h"
 #include "terminal.h"
 
 namespace tenon::cli {
@@ -60,8 +61,6 @@ std::string message_of(const std::exception& error) {
   return is<NotSupported>(error) ? printable_lines(error.what()) : printable(error.what());
 }
 
-int output_reason = 0;  // errno of the first write to standard output that failed
-
 // If stderr is closed (2>&1 | head), the message is lost; the exit code stays.
 template <class F>
 void say(const F& print) {
@@ -103,20 +102,15 @@ void report_what_cannot_be_thrown() {
   });
 }
 
-bool flush_output() {
-  if (std::fflush(stdout) != 0 && output_reason == 0) output_reason = errno;
-  return std::ferror(stdout) ==
-         0;  // ferror() stays set, although stdio discards the unwritten data
-}
-
 int finish_output(int code) {
   if (flush_output()) return code;
   // A reader that has closed the pipe (| head) needs no error.
-  if (output_reason != EPIPE)
+  if (output_failure() != EPIPE)
     say([] {
       clear_status_line();
       fmt::print(stderr, "{} standard output cannot be written: {}\n",
-                 stderr_terminal().paint(TextStyle::Red, "error:"), std::strerror(output_reason));
+                 stderr_terminal().paint(TextStyle::Red, "error:"),
+                 std::strerror(output_failure()));
     });
   return code == kOk ? kIo : code;
 }
@@ -127,7 +121,7 @@ int report(const std::exception& error) {
   const auto* print =
       dynamic_cast<const std::system_error*>(&error);  // a failed write, reported by fmt
   if (!written && print != nullptr && !is<std::filesystem::filesystem_error>(error)) {
-    if (output_reason == 0) output_reason = print->code().value();
+    if (output_failure() == 0) output_failure() = print->code().value();
     return finish_output(kOk);
   }
   const auto* usage = dynamic_cast<const UsageError*>(&error);

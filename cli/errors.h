@@ -47,9 +47,6 @@ int report(const std::exception& error);
 /// the message and exit code of the failure instead of an abort.
 void report_what_cannot_be_thrown();
 
-/// Flushes standard output. False if this or an earlier write failed; finish_output() reports the
-/// failure at the end.
-bool flush_output();
 /// Flushes at the end of the command, and prints "error: …" if output could not be written. Returns
 /// the exit code: the given one, or kIo instead of kOk if results were lost.
 int finish_output(int code);

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "errors.h"
 #include "interrupt.h"
+#include "output.h"
 #include "trained.h"
 
 namespace tenon::cli {

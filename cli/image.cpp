@@ -221,9 +221,11 @@ Cutout cut_out(const Plane& ink, float cut, const std::string& what) {
   for (const Blob& blob : all)
     if (!inside || !blob.touches_edge) largest = std::max(largest, blob.pixels.size());
   if (largest < 4)
-    throw FormatError(fmt::format(
-        "{}: there is no ink on this image; write one digit, dark on light or light on dark",
-        what));
+    throw FormatError(
+        fmt::format(
+            "{}: there is no ink on this image; write one digit, dark on light or light on dark",
+            what),
+        {.file = what});
   Plane kept(ink.width, ink.height);
   int left = ink.width, top = ink.height, right = -1, bottom = -1, dropped = 0;
   double area = 0;
@@ -302,9 +304,11 @@ Glyph prepare(const io::Image& grey, int width, int height, const std::string& w
   plane = without_lighting(limited(plane, 400));
   const float brightest = *std::max_element(plane.values.begin(), plane.values.end());
   if (brightest < 0.1f)
-    throw FormatError(fmt::format(
-        "{}: there is no ink on this image; write one digit, dark on light or light on dark",
-        what));
+    throw FormatError(
+        fmt::format(
+            "{}: there is no ink on this image; write one digit, dark on light or light on dark",
+            what),
+        {.file = what});
   for (float& value : plane.values) value /= brightest;
   const float cut = threshold(plane);
   Cutout cutout = cut_out(plane, cut, what);

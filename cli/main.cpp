@@ -16,6 +16,7 @@
 #include "errors.h"
 #include "help.h"
 #include "interrupt.h"
+#include "parse.h"
 #include "terminal.h"
 
 namespace tenon::cli {

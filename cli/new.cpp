@@ -185,7 +185,8 @@ int run_new(const std::string& folder) {
     throw UsageError(fmt::format("tenon new: {} is there already", folder),
                      "choose another name, or empty it");
   fs::create_directories(folder, error);
-  if (error) throw IoError(fmt::format("{}: cannot be made: {}", folder, error.message()));
+  if (error)
+    throw IoError(fmt::format("{}: cannot be made: {}", folder, error.message()), {.file = folder});
   io::write_file(folder + "/CMakeLists.txt", filled(kCMake, name));
   io::write_file(folder + "/net.h", filled(kNet, name));
   io::write_file(folder + "/train.cpp", filled(kTrain, name));

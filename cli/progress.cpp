@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "errors.h"
 #include "interrupt.h"
+#include "output.h"
 #include "terminal.h"
 
 namespace tenon::cli {

@@ -85,7 +85,8 @@ std::string sha256_of_file(const std::string& path) {
   const int failed = errno;
   if (file >= 0) close(file);
   if (!known || (size > 0 && bytes == MAP_FAILED))
-    throw IoError(fmt::format("{}: cannot be read: {}", path, std::strerror(failed)));
+    throw IoError(fmt::format("{}: cannot be read: {}", path, std::strerror(failed)),
+                  {.file = path});
   std::string sum = sha256(size > 0 ? bytes : nullptr, size);
   if (size > 0) munmap(bytes, size);
   return sum;

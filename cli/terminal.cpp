@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "errors.h"
+#include "output.h"
 
 namespace tenon::cli {
 namespace {

@@ -298,7 +298,8 @@ io::TensorMap as_network(const io::WeightFile& file, const ConvertOptions& optio
   const models::WeightFit fit = models::fit_weights(file, own);
   if (fit.tensors.empty())
     throw ValueError(
-        fmt::format("{}: no tensor fits {}: {}", file.path(), network.model, fit.differences()));
+        fmt::format("{}: no tensor fits {}: {}", file.path(), network.model, fit.differences()),
+        {.file = file.path()});
   if (!fit.family.empty()) print_note(fmt::format("by the names of {}", fit.family));
   for (const std::string& deed : fit.done) notes.push_back({deed, 1, ""});
   if (const std::string left = fit.differences(); !left.empty()) notes.push_back({left, 1, ""});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks which folder ("room") may include which: fails on a forbidden #include, or on a cycle of files or rooms.
+"""Checks which folder ("room") may include which: fails on a forbidden #include, or on a cycle of files, sources or rooms.
 
     tools/layers.py              check the tree
     tools/layers.py --print      check, and print the includes between rooms
@@ -119,7 +119,7 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
@@ -127,8 +127,18 @@ UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, neve
 # comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 
-# Rooms in which a header and its source count as one file: their sources may not include each other's headers in a circle either.
-WITHOUT_SOURCE_CYCLES = ["plan"]
+# A header and its source count as one file, and such files may not include each other in a circle either. These circles remain, each
+# with its reason; no other may form.
+SOURCE_CYCLES = [
+    {"src/device/backend", "src/device/buffer", "src/device/communicator", "src/device/memory"},  # a backend lends memory and communicators, which call it
+    {"src/graph/node", "src/graph/node_index", "src/graph/constants_guard", "src/graph/sources"},  # the parts of a node, which walk over nodes
+    {"src/cpu/kernels/conv/conv_bodies", "src/cpu/kernels/conv/conv_correlate"},  # bodies for one instruction set and what chooses among them
+    {"src/cuda/device/gpu", "src/cuda/jit/build", "src/cuda/jit/built_in", "src/cuda/jit/embedded", "src/cuda/jit/helpers", "src/cuda/jit/jit",
+     "src/cuda/jit/workers"},  # a GPU owns its modules, and the compiler asks it for its architecture
+    {"src/cuda/engines/products/native_config", "src/cuda/engines/products/native_source"},  # tile sizes, and the source that a kernel of them has
+    {"src/cuda/engines/convolutions/conv_config", "src/cuda/engines/convolutions/conv_rows"},  # the same
+    {"src/train/settings/images", "src/train/settings/published", "src/train/settings/resolved", "src/train/settings/settings"},  # settings resolve each other
+]
 
 # Folders outside the library. They may include public headers and their own files only.
 CLIENTS = ["cli", "examples"]
@@ -215,23 +225,22 @@ class Tree:
             for line, included, quoted in includes(self.root / name):
                 self.check_include(name, room, line, included, quoted)
         self.check_cycles(self.edges, "files")
-        for room in WITHOUT_SOURCE_CYCLES:
-            self.check_cycles(self.pairs(room), "sources")
+        for circle in circles(self.pairs()):
+            if not any(circle <= known for known in SOURCE_CYCLES):
+                self.problems.append(f"cycle of sources, each a header with its source: {', '.join(sorted(circle))}")
         rooms = {}
         for source, target in self.room_edges:
             rooms.setdefault(source, []).append(target)
         self.check_cycles(rooms, "rooms")
         return self.problems
 
-    def pairs(self, room):
+    def pairs(self):
         """The includes between pairs of header and source, each named without its suffix."""
         edges = {}
         for name, targets in self.edges.items():
-            if not name.startswith(f"src/{room}/"):
-                continue
             own = name.rsplit(".", 1)[0]
-            others = [each.rsplit(".", 1)[0] for each in targets if each.startswith(f"src/{room}/")]
-            edges.setdefault(own, []).extend(each for each in others if each != own)
+            edges.setdefault(own, set()).update(each.rsplit(".", 1)[0] for each in targets)
+            edges[own].discard(own)
         return edges
 
     def check_include(self, name, room, line, included, quoted):
@@ -323,6 +332,31 @@ class Tree:
                 visit(node)
 
 
+def circles(edges):
+    """The sets of nodes that all reach each other (Tarjan's strongly connected components), of two nodes and more."""
+    order, lowest, path, found = {}, {}, [], []
+
+    def visit(node):
+        order[node] = lowest[node] = len(order)
+        path.append(node)
+        for target in edges.get(node, ()):
+            if target not in order:
+                visit(target)
+                lowest[node] = min(lowest[node], lowest[target])
+            elif target in path:
+                lowest[node] = min(lowest[node], order[target])
+        if lowest[node] == order[node]:
+            circle = set(path[path.index(node):])
+            del path[path.index(node):]
+            if len(circle) > 1:
+                found.append(circle)
+
+    for node in sorted(edges):
+        if node not in order:
+            visit(node)
+    return found
+
+
 # The violations of the self-test: files, and a part of the expected message (None: no message).
 PLANTED = [
     ({"src/base/a.h": "", "src/ops/b.cpp": '#include "base/a.h"\n'}, None),
@@ -339,6 +373,11 @@ PLANTED = [
      "cycle of sources"),
     ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": "", "src/plan/b.cpp": '#include "plan/b.h"\n'},
      None),
+    ({"src/base/a.h": "", "src/base/a.cpp": '#include "base/b.h"\n', "src/base/b.h": "", "src/base/b.cpp": '#include "base/c.h"\n',
+      "src/base/c.h": '#include "base/a.h"\n'}, "cycle of sources, each a header with its source: src/base/a, src/base/b, src/base/c"),
+    ({"cli/a.h": "", "cli/a.cpp": '#include "b.h"\n', "cli/b.h": '#include "a.h"\n'}, "cycle of sources"),
+    ({"src/graph/node.h": '#include "graph/sources.h"\n', "src/graph/sources.h": "", "src/graph/sources.cpp": '#include "graph/node.h"\n'}, None),
+    ({"src/graph/node.h": '#include "graph/a.h"\n', "src/graph/a.h": "", "src/graph/a.cpp": '#include "graph/node.h"\n'}, "cycle of sources"),
     ({"src/graph/a.cpp": "#include <tenon/compute.h>\n", "include/tenon/compute.h": ""}, "may not include tenon/compute.h"),
     ({"src/graph/a.cpp": "#include <tenon/dtype.h>\n", "include/tenon/dtype.h": ""}, None),
     ({"src/nn/a.cpp": "#include <tenon/tenon.h>\n", "include/tenon/tenon.h": ""}, "may not include <tenon/tenon.h>"),

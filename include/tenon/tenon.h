@@ -4,6 +4,7 @@
 #include <tenon/compose.h>
 #include <tenon/compute.h>
 #include <tenon/data.h>
+#include <tenon/dataset.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/dtype.h>
@@ -13,6 +14,7 @@
 #include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/layers.h>
+#include <tenon/loader.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>
 #include <tenon/metrics.h>
@@ -24,6 +26,7 @@
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>
 #include <tenon/recurrent.h>
+#include <tenon/runs.h>
 #include <tenon/sample_random.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>
@@ -32,6 +35,9 @@
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
+#include <tenon/train_reports.h>
+#include <tenon/trained_model.h>
+#include <tenon/trainer.h>
 #include <tenon/transformer.h>
 #include <tenon/version.h>
 #include <tenon/weights.h>

@@ -12,6 +12,7 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/env.h"
 #include "data/drawn/scenes.h"
@@ -167,8 +168,8 @@ PartReader read_mnist(const std::string& rest, const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
   const std::string folder = given.folder.empty() ? default_data_dir() + "/mnist" : given.folder;
   if (given.folder.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
-    throw IoError(cat("MNIST is not in ", folder,
-                      ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER"));
+    throw make_error<IoError>("MNIST is not in ", FileName{folder},
+                              ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER");
   return read_idx(folder, given.split);
 }
 
@@ -180,10 +181,10 @@ PartReader read_cifar_spec(const std::string& kind, const std::string& rest,
       given.folder.empty() ? cat(default_data_dir(), "/", kind) : given.folder;
   const char* file = kind == "cifar10" ? "data_batch_1.bin" : "train.bin";
   if (!io::file_exists(cat(folder, "/", file)))
-    throw IoError(cat(kind, ": there is no ", file, " in ", folder, ": ",
-                      given.folder.empty() ? cat("run 'tenon data fetch ", kind,
-                                                 "', or name its folder: ", kind, ":FOLDER")
-                                           : "name the folder of its binary version"));
+    throw make_error<IoError>(kind, ": there is no ", file, " in ", FileName{folder}, ": ",
+                              given.folder.empty() ? cat("run 'tenon data fetch ", kind,
+                                                         "', or name its folder: ", kind, ":FOLDER")
+                                                   : "name the folder of its binary version");
   return read_cifar(folder, given.split);
 }
 
@@ -396,8 +397,8 @@ TensorDatasetParts load_arrays(const std::string& inputs, const std::string& tar
   set.input = io::load_npy(inputs);
   set.target = io::load_npy(targets);
   if (set.input.rank() < 1)
-    throw ShapeError(
-        cat(inputs, ": has shape ", set.input.shape(), ", without an axis of samples"));
+    throw make_error<ShapeError>(FileName{inputs}, ": has shape ", set.input.shape(),
+                                 ", without an axis of samples");
   set.description = inputs;
   set.place = [inputs](std::int64_t number) { return cat(inputs, ", row ", number + 1); };
   if (classes && set.target.rank() == 1 && is_integral(set.target.dtype())) {

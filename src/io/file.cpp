@@ -155,7 +155,8 @@ int open_to_write(const std::string& path, int flags) {
 const char* system_path(const std::string& path) {
   if (const std::size_t zero = path.find('\0'); zero != std::string::npos)
     throw IoError(cat(path.substr(0, zero), "\\0", path.substr(zero + 1),
-                      ": a path cannot contain a zero byte"));
+                      ": a path cannot contain a zero byte"),
+                  {.file = path});
   return path.c_str();
 }
 
@@ -199,8 +200,8 @@ void InputFile::read_at(std::uint64_t offset, void* out, std::uint64_t bytes) co
 
 std::string InputFile::read_all(std::uint64_t limit) const {
   const auto too_large = [&] {
-    return FormatError(
-        cat(path_, ": has more than ", limit, " bytes, the limit for this kind of file"));
+    return make_error<FormatError>(FileName{path_}, ": has more than ", limit,
+                                   " bytes, the limit for this kind of file");
   };
   if (size_ > limit) throw too_large();
   std::string bytes;

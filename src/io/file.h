@@ -101,9 +101,10 @@ class GunzipStream {
 /// trailing bytes, or if the result exceeds `limit` bytes.
 std::string gunzip(std::string_view bytes, const std::string& name, std::uint64_t limit = kMaxFile);
 
-/// Decompresses raw deflate data to exactly fill `out`. Throws FormatError, beginning with `what`,
-/// for corrupt data or another size.
-void inflate_raw(std::string_view packed, std::string& out, const std::string& what);
+/// Decompresses raw deflate data, an entry of the archive `file`, to exactly fill `out`. Throws
+/// FormatError for corrupt data or another size.
+void inflate_raw(std::string_view packed, std::string& out, const std::string& file,
+                 std::string_view entry);
 
 /// The first decompressed bytes, at most `most`; ends at corrupt data.
 std::string inflate_start(std::string_view packed, std::size_t most);

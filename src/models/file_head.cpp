@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "models/activations.h"
-#include "models/network_file.h"
+#include "models/file_recipe.h"
 
 namespace tenon::models {
 namespace {

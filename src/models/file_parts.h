@@ -10,7 +10,7 @@
 #include <tenon/models.h>
 
 #include "base/str.h"
-#include "models/file_layers.h"
+#include "models/file_layer.h"
 
 namespace tenon::models {
 

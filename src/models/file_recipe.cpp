@@ -1,11 +1,12 @@
 // Reads a recipe from TOML.
+#include "models/file_recipe.h"
+
 #include <variant>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "models/file_keys.h"
-#include "models/network_file.h"
 
 namespace tenon::models {
 namespace {

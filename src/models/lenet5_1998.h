@@ -1,7 +1,7 @@
 // Layers of the 1998 LeNet-5, for network files.
 #pragma once
 
-#include "models/file_layers.h"
+#include "models/file_layer.h"
 
 namespace tenon::models {
 

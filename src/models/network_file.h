@@ -10,7 +10,6 @@
 #include <tenon/models.h>
 
 #include "io/text/toml.h"
-#include "models/expression.h"
 
 namespace tenon::models {
 
@@ -29,8 +28,5 @@ nn::AnyModule create(const ParsedNetwork& network, const Options& options);
 /// Throws FormatError naming `source` for others, then with random numbers drawn already.
 nn::AnyModule network_of(const io::TomlValue& keys, const std::string& source,
                          const OptionalGenerator& generator);
-
-/// A recipe from a table [recipe]. Throws FileFault for an unknown key.
-Recipe recipe_of(const io::TomlValue& table, const Variables& variables);
 
 }  // namespace tenon::models

@@ -6,7 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "ops/table.h"
+#include <tenon/tensor.h>
+
+#include "graph/node.h"
+#include "ops/inferred.h"
 
 namespace tenon {
 

@@ -8,13 +8,9 @@
 #include <tenon/tensor.h>
 
 #include "graph/node.h"
+#include "ops/inferred.h"
 
 namespace tenon {
-
-struct Inferred {
-  DType dtype;
-  Shape shape;
-};
 
 struct OpInfo : OpRow {
   // The dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice,

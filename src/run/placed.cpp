@@ -9,7 +9,7 @@
 #include "base/index.h"
 #include "plan/steps/placed.h"
 #include "run/devices.h"
-#include "run/runner.h"
+#include "run/queue.h"
 
 namespace tenon {
 namespace {

@@ -3,8 +3,6 @@
 #include "run/runner.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <iterator>
 #include <mutex>
 #include <unordered_map>
@@ -21,8 +19,10 @@
 #include "graph/node_index.h"
 #include "plan/steps/placed.h"
 #include "run/caches.h"
+#include "run/counts.h"
 #include "run/leaf_use.h"
 #include "run/placed.h"
+#include "run/queue.h"
 #include "run/settings.h"
 #include "run/tuning/known_plans.h"
 
@@ -45,16 +45,6 @@ struct Key {
 struct KeyHash {
   std::size_t operator()(const Key& k) const { return k.lo ^ k.hi; }
 };
-
-// Counters since the start, over all threads.
-struct Counts {
-  std::atomic<std::int64_t> planned{0}, run{0};
-  std::atomic<double> planning_ms{0};
-};
-Counts& counts() {
-  static Counts* const instance = new Counts;
-  return *instance;
-}
 
 class CachedProgram;
 struct Cache {
@@ -261,14 +251,6 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
 
 }  // namespace
 
-std::unique_lock<std::mutex> lock_queue(Device device) {
-  constexpr std::size_t kKinds = 16, kOfAKind = 64;
-  static std::array<std::mutex, kKinds * kOfAKind> queues;
-  if (device.kind == Device::Kind::Cpu) return {};
-  return std::unique_lock(queues[static_cast<std::size_t>(device.kind) % kKinds * kOfAKind +
-                                 at(device.index) % kOfAKind]);
-}
-
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena) {
   const std::unique_lock<std::mutex> queue = lock_queue(program.device);
   backend_of(program.device).run_once(program, values, arena);
@@ -294,20 +276,6 @@ std::byte* leaf_memory(const Node& leaf) {
         "inputs and random draws of a function that is being compiled have no values yet: return "
         "the tensor from the function and read it there");
   return static_cast<std::byte*>(leaf.value->data());
-}
-
-void count_planned(const Program& program) {
-  counts().planned.fetch_add(1, std::memory_order_relaxed);
-  counts().planning_ms.fetch_add(program.planning_ms, std::memory_order_relaxed);
-}
-
-void count_run() { counts().run.fetch_add(1, std::memory_order_relaxed); }
-
-RunnerStats runner_stats() {
-  const PoolStats pool = host_pool_stats();
-  return {counts().planned.load(std::memory_order_relaxed),
-          counts().run.load(std::memory_order_relaxed),
-          counts().planning_ms.load(std::memory_order_relaxed), pool.peak, pool.in_use};
 }
 
 namespace {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "graph/node.h"
@@ -11,9 +10,6 @@
 
 namespace tenon {
 
-/// While held, only this thread queues work on the GPU. So programs of several threads run one
-/// after another, and a reader never sees a half-assigned value. Empty for the CPU.
-std::unique_lock<std::mutex> lock_queue(Device device);
 /// Runs the steps. `values` holds a pointer for each value of the program.
 void run_steps(const Program& program, std::byte* const* values, std::byte* arena);
 /// Allocates memory for the program's intermediates. A MemoryError names the largest values.
@@ -23,8 +19,5 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
 /// The leaf's memory. Throws ValueError for a placeholder input of a function that is being
 /// compiled.
 std::byte* leaf_memory(const Node& leaf);
-/// Counts a planned program in runner_stats().
-void count_planned(const Program& program);
-void count_run();
 
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #include "graph/context.h"
 #include "graph/effects.h"
 #include "plan/steps/placed.h"
+#include "run/counts.h"
 #include "run/devices.h"
 #include "run/placed.h"
 #include "run/runner.h"

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import random
 import shutil
 import struct
 import subprocess
@@ -127,3 +128,20 @@ def write_idx(path, shape, values):
 
 def write_packed_idx(path, shape, values):
     path.write_bytes(gzip.compress(idx(shape, values), 1))
+
+
+def write_npy(path, kind, shape, values, form):
+    """A .npy file of a NumPy type such as "<f4", whose values struct packs as `form`."""
+    head = str({"descr": kind, "fortran_order": False, "shape": shape})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}{form}", *values))
+
+
+def table(count, seed, header="a,b,label\n", label=True):
+    """Rows of two numbers and whether the first is larger."""
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        a, b = draw.random(), draw.random()
+        rows.append(f"{a:.3f},{b:.3f}" + (f",{'yes' if a > b else 'no'}" if label else ""))
+    return header + "\n".join(rows) + "\n"

@@ -8,7 +8,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADERS = ("optim.h", "train.h", "data.h")
+HEADERS = ("optim.h", "trainer.h", "runs.h", "trained_model.h", "data.h", "loader.h")
 TESTS = ROOT / "tests" / "train" / "test_option_ranges.cpp"
 STRUCTS = re.compile(r"^( *)struct (?:TENON_API )?(\w*(?:Options|Clip|ParameterGroup|Augmentation|Mixing|Length))\b[^;{]*\{(.*?)^\1\};",
                      re.M | re.S)

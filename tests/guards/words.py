@@ -35,7 +35,7 @@ RIGHT = (
     ("src/train/settings/settings_toml.cpp", r'"(picture|card)"'),  # names in files of earlier builds
     ("src/train/runs/model_file.cpp", r'"picture"'),        # the same
     ("src/plan/program/tune.cpp", r'"picture"'),               # an engine's name in tune files of earlier builds
-    ("tests/null/test_tune.cpp", r'picture'),          # the same
+    ("tests/null/test_tune_table.cpp", r'picture'),    # the same
     ("tests/train/test_settings.cpp", r'\bpicture = |"(picture|card)\\?"'),  # the same
     ("src/data/tokens/unicode*", r"."),                        # names of characters
 )

@@ -15,6 +15,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/text.h>
+#include <tenon/weights.h>
 
 #include "io/folder.h"
 #include "train/adapting/standardized.h"
@@ -159,4 +160,47 @@ TEST_CASE("errors: of files, the file and the line") {
   const auto pair = thrown_by<FormatError>([&] { data::open_pairs(pairs, data::Split::Train); });
   CHECK(pair.file() == pairs);
   CHECK(pair.line() == 2);
+}
+
+TEST_CASE("errors: of images, tables, lists, weights and networks, the file and the line") {
+  const TestFolder folder;
+  const std::string image = folder / "x.pam", rows = folder / "rows.csv",
+                    list = folder / "list.csv", weights = folder / "old.pt",
+                    other = folder / "x.weights", network = folder / "net.toml";
+  io::write_file(image, "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nENDHDR\nx");
+  CHECK(thrown_by<NotSupported>([&] { io::load_image(image); }).file() == image);
+
+  io::write_file(rows, "a,label\n1,x\n2,y\n3,z\n");
+  const auto column =
+      thrown_by<ValueError>([&] { data::open_csv(rows, {.label_name = "colour"}); });
+  CHECK(column.file() == rows);
+  CHECK(std::string(column.what()).starts_with(rows + ": has no column 'colour'"));
+  const auto label = thrown_by<FormatError>([&] {
+    data::open_csv(rows, {.class_names = {"x", "z"}});
+  });
+  CHECK(label.file() == rows);
+  CHECK(label.line() == 3);
+  const auto encoding =
+      thrown_by<ValueError>([&] { data::open_csv(rows, {.rows = {.encoding = "utf-9"}}); });
+  CHECK(encoding.file() == rows);
+  io::write_file(rows, "a,label\n1,0.25\n2,0.5\n");
+  CHECK(thrown_by<FormatError>([&] { data::open_csv(rows); }).file() == rows);
+
+  io::write_file(list, "1.jpg\n2.jpg\n");
+  const auto line =
+      thrown_by<FormatError>([&] { data::open_dataset("list:" + list, data::Split::All); });
+  CHECK(line.file() == list);
+  CHECK(line.line() == 1);
+
+  // PyTorch's magic number, and a pickle that ends too early.
+  io::write_file(weights, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80");
+  const auto pickle = thrown_by<FormatError>([&] { io::load_weights(weights); });
+  CHECK(pickle.file() == weights);
+  CHECK(std::string(pickle.what()).starts_with(weights + ": version at byte 15: "));
+  CHECK(thrown_by<ValueError>([&] { io::save_weights(other, {}); }).file() == other);
+
+  io::write_file(network, "name = \"net\"\ninput = [1]\nlayers = [ { linear = 2 } ]\n");
+  const models::NetworkFile file{network, io::read_file(network)};
+  CHECK(thrown_by<ValueError>([&] { models::create(file, {.activation = "relu"}); }).file() ==
+        network);
 }

@@ -43,9 +43,10 @@ ListColumns list_columns(const LineReader& lines) {
 std::string_view listed_path(const LineReader& lines, const std::vector<std::string_view>& fields,
                              const ListColumns& columns) {
   if (fields.size() < 2)
-    throw FormatError(cat(lines.where(), ": '", fields[0].substr(0, 60),
-                          "' has no class: write the path and the class, as in cats/1.jpg,cat, "
-                          "with the same separator in all lines (separator=CHAR sets it)"));
+    throw make_error<FormatError>(
+        FileName{lines.file()}, ", line ", LineNumber{lines.line()}, ": '", fields[0].substr(0, 60),
+        "' has no class: write the path and the class, as in cats/1.jpg,cat, "
+        "with the same separator in all lines (separator=CHAR sets it)");
   if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
   const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
   if (path.empty())

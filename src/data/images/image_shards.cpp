@@ -57,7 +57,7 @@ std::vector<std::string> shards_of(const std::string& pattern) {
         name.size() >= before.size() + after.size() && name.starts_with(before) &&
         name.ends_with(after))
       out.push_back(file.string());
-  if (out.empty()) throw IoError(cat("shards:", pattern, ": no such file"));
+  if (out.empty()) throw make_error<IoError>("shards:", FileName{pattern}, ": no such file");
   return out;
 }
 
@@ -92,9 +92,9 @@ void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Spl
   char start[2] = {};
   if (shard.size() >= sizeof start) shard.read_at(0, start, sizeof start);
   if (io::is_gzip({start, sizeof start}))
-    throw NotSupported(cat(path,
-                           ": a compressed shard cannot be read by offset: unpack it with "
-                           "gunzip"));
+    throw make_error<NotSupported>(FileName{path},
+                                   ": a compressed shard cannot be read by offset: unpack it with "
+                                   "gunzip");
   io::TarReader reader(shard);
   std::string key;
   ShardParts parts;

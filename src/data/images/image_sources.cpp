@@ -75,8 +75,8 @@ void number_classes(ImageList& list) {
   for (const ImageItem& item : list.items) {
     const auto found = order.find(item.word);
     if (found == order.end())
-      throw FormatError(
-          cat(item.name, ": its class '", item.word, "' does not occur in the training part"));
+      throw make_error<FormatError>(FileName{item.name}, ": its class '", item.word,
+                                    "' does not occur in the training part");
     list.labels.push_back(found->second);
   }
 }
@@ -104,7 +104,7 @@ std::shared_ptr<const Division> division_of(const ImageList& list) {
 }
 
 std::shared_ptr<const ImageList> finished(ImageList list) {
-  if (list.items.empty()) throw FormatError(cat(list.what, ": holds no images"));
+  if (list.items.empty()) throw make_error<FormatError>(FileName{list.what}, ": holds no images");
   number_classes(list);
   list.division = division_of(list);
   return std::make_shared<const ImageList>(std::move(list));
@@ -289,8 +289,9 @@ std::shared_ptr<const ImageList> gather_folder(const std::string& folder, const 
     whole.test_path.clear();
     std::vector<ImageItem> test = folder_items(split.test_path, videos, whole, list.notes);
     if (std::any_of(test.begin(), test.end(), [](const ImageItem& item) { return item.lies_in; }))
-      throw FormatError(
-          cat(split.test_path, ": holds parts of its own: name the folder of the classes to test"));
+      throw make_error<FormatError>(
+          FileName{split.test_path},
+          ": holds parts of its own: name the folder of the classes to test");
     add_test_items(list, std::move(test));
   }
   return finished(std::move(list));

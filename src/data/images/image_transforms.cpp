@@ -468,4 +468,37 @@ Image changed_by(Image image, const ImageTransform& c) {
   return image;
 }
 
+namespace {
+
+Image changed_by_function(Image image, const Transform& step, SampleRandom random) {
+  const int channels = image.channels;
+  Image out = step.function(std::move(image), random);
+  if (out.channels != channels || out.width < 1 || out.height < 1 ||
+      out.pixels.size() != at(out.width) * at(out.height) * at(channels))
+    throw ShapeError(
+        cat("transform '", step.name, "' gave an image of ", out.width, " x ", out.height, " with ",
+            out.channels, " channels in ", out.pixels.size(), " bytes; it must have ", channels,
+            channels == 1 ? " channel" : " channels", " and width * height * channels bytes"));
+  return out;
+}
+
+}  // namespace
+
+Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
+              const ImageTarget& target, ImageDraws& draws) {
+  std::vector<ImageTransform> changes;
+  for (std::size_t k = first; k < steps.size(); ++k) {
+    if (steps[k].function) {
+      image = changed_by_function(std::move(image), steps[k], draws.for_function(k));
+      continue;
+    }
+    ImageSize size{image.width, image.height};
+    changes.clear();
+    draws.begin_step(k);
+    draw_step(steps[k], size, target, draws, changes);
+    for (const ImageTransform& change : changes) image = changed_by(std::move(image), change);
+  }
+  return image;
+}
+
 }  // namespace tenon::data

@@ -179,9 +179,10 @@ std::string group_by_rule(const std::string& path, const std::string& folder,
 
 void check_group_rule(const std::string& rule, const std::string& what) {
   if (!rule.empty() && rule != "prefix" && rule != "folder")
-    throw ValueError(cat(what, ": group=", rule,
-                         ": images are grouped by 'prefix', their names up to the last '_' or '-', "
-                         "or by 'folder'"));
+    throw make_error<ValueError>(
+        FileName{what}, ": group=", rule,
+        ": images are grouped by 'prefix', their names up to the last '_' or '-', "
+        "or by 'folder'");
 }
 
 }  // namespace tenon::data

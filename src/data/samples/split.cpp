@@ -479,8 +479,8 @@ SplitOptions Division::adapted(const SplitOptions& options) const {
       any_lies_in(samples_, Split::Test) ? without_test(options, samples_.name) : options;
   if (!any_lies_in(samples_, Split::Validation)) return how;
   if (options.validation.value_or(0) > 0)
-    throw ValueError(
-        cat(samples_.name, ": the validation part has files of its own: leave out its share"));
+    throw make_error<ValueError>(FileName{samples_.name},
+                                 ": the validation part has files of its own: leave out its share");
   how.validation = 0;
   return how;
 }

@@ -1,33 +1,11 @@
 // Reads a whole table: the tensors of all its rows, and what divides them into parts.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "data/samples/split.h"
-#include "data/samples/tensor_dataset.h"
+#include "data/tables/read_table.h"
 
 namespace tenon::data {
-
-/// Words of a column that are none of the model's, or of the training part's.
-struct UnknownWords {
-  std::string column{};
-  std::vector<std::int64_t> rows{};    ///< ascending
-  std::vector<std::int32_t> places{};  ///< of their words in `texts`
-  std::vector<std::string> texts{};
-};
-
-/// A file's rows, encoded by what the training rows hold.
-struct ReadTable {
-  TensorDatasetParts all{};  ///< without a description; `numbers` are the rows' lines
-  std::string name{};
-  std::int64_t count = 0;                      ///< rows
-  std::shared_ptr<const Division> division{};  ///< null unless the table is divided
-  std::vector<std::int32_t> missing{};         ///< fields of each row; empty where none is
-  std::vector<UnknownWords> unknown{};
-};
 
 /// Parses the bytes of a CSV file. If `divided`, only the rows of the training part decide what
 /// words and missing numbers become; otherwise all rows do.

@@ -9,7 +9,7 @@
 
 #include "base/digit.h"
 #include "base/str.h"
-#include "data/tables/table.h"
+#include "data/tables/fields.h"
 
 namespace tenon::data {
 namespace {

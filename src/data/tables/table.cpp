@@ -161,46 +161,10 @@ void Unlabelled::add(std::int64_t line, std::string_view field) {
     ++known->second;
 }
 
-std::string_view trimmed(std::string_view field) {
-  constexpr std::string_view plain = " \t", odd[] = {"\xc2\xa0", "\xe2\x80\xaf"};
-  for (bool more = true; more;) {
-    more = false;
-    const std::size_t first = field.find_first_not_of(plain);
-    if (first == std::string_view::npos) return field.substr(0, 0);
-    field = field.substr(first, field.find_last_not_of(plain) + 1 - first);
-    for (const std::string_view space : odd) {
-      if (field.starts_with(space)) field.remove_prefix(space.size()), more = true;
-      if (field.ends_with(space)) field.remove_suffix(space.size()), more = true;
-    }
-  }
-  return field;
-}
-
-bool is_missing(std::string_view field) {
-  const std::string_view text = trimmed(field);
-  if (text.size() > 6) return false;
-  std::string small(text);
-  for (char& c : small)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const char* known : {"", "?", "na", "n/a", "nan", "null", "none", "<na>", "#n/a"})
-    if (small == known) return true;
-  return false;
-}
-
 bool LabelRule::is_missing(std::string_view field) const {
   const std::string_view text = trimmed(field);
   return text.empty() ||
          (!only_empty && data::is_missing(text) && !known.contains(std::string(text)));
-}
-
-std::string folded(std::string_view text) {
-  std::string out;
-  for (char c : trimmed(text)) {
-    if (c == '\t') c = ' ';
-    if (c == ' ' && out.ends_with(' ')) continue;
-    out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-  }
-  return out;
 }
 
 io::CsvFormat csv_format(const RowFormat& rows, const std::string& name) {

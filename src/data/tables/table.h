@@ -14,6 +14,7 @@
 #include <tenon/data.h>
 
 #include "data/tables/dates.h"
+#include "data/tables/fields.h"
 #include "io/text/csv.h"
 
 namespace tenon::data {
@@ -81,14 +82,6 @@ struct TableRows {
   Unlabelled unlabelled;  ///< dropped unless LabelRule::keep_rows
   io::SkippedLines comments, blank;
 };
-
-/// Whether a field means a missing value: empty, NA, N/A, NaN, null, none or ?, in any case, also
-/// in < and >.
-bool is_missing(std::string_view field);
-/// Trims spaces, including no-break spaces.
-std::string_view trimmed(std::string_view field);
-/// Lower-cases a name, trims it, and reduces runs of spaces to one.
-std::string folded(std::string_view name);
 
 /// The reader's format for the user's options. Throws ValueError that begins with `name` for an
 /// invalid separator, comment or number format.

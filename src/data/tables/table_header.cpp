@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/digit.h"
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::data {
@@ -237,9 +238,9 @@ std::size_t ColumnNames::find(std::string_view name, const std::string& where) c
   const auto alike = folded_.find(folded(wanted));
   if (alike == folded_.end()) return kNone;
   if (alike->second.size() > 1)
-    throw ValueError(cat(where, ": '", wanted, "' may be the column '", names_[alike->second[0]],
-                         "' or '", names_[alike->second[1]],
-                         "', which differ only in case or spaces: write the name exactly"));
+    throw make_error<ValueError>(FileName{where}, ": '", wanted, "' may be the column '",
+                                 names_[alike->second[0]], "' or '", names_[alike->second[1]],
+                                 "', which differ only in case or spaces: write the name exactly");
   return alike->second[0];
 }
 

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 
 namespace tenon::data {
@@ -25,14 +26,14 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
   return value;
 }
 
-[[noreturn]] void refuse_quantities(const std::string& where, const std::string& label,
+[[noreturn]] void refuse_quantities(const LabelColumn& labels, const std::string& label,
                                     const std::string& what) {
-  throw FormatError(
-      cat(where, " holds numbers such as '", label, "', ", what,
-          ", which are no classes: classes are whole numbers or words. Is another "
-          "column the label (label=NAME)? Quantities are for a regression: tenon "
-          "train … --task regression, or open_csv with classes = false. category=NAME takes "
-          "the texts of a column for classes"));
+  throw make_error<FormatError>(
+      FileName{labels.file}, ": ", labels.title, " holds numbers such as '", label, "', ", what,
+      ", which are no classes: classes are whole numbers or words. Is another "
+      "column the label (label=NAME)? Quantities are for a regression: tenon "
+      "train … --task regression, or open_csv with classes = false. category=NAME takes "
+      "the texts of a column for classes");
 }
 
 constexpr std::int64_t kUnknownLabel = -1;
@@ -48,11 +49,11 @@ void take_unknown_labels(const LabelColumn& labels, const UnknownLabels& unknown
       labels.column.texts[static_cast<std::size_t>(labels.column.places[unknown.first])];
   const std::int64_t line = labels.lines[unknown.first];
   if (!labels.unknown_kept || 2 * unknown.rows > unknown.labelled)
-    throw FormatError(cat(labels.file, ": line ", line, ", ", labels.title, ": the label '",
-                          text.substr(0, 60), "' is not one of the ", classes,
-                          " known classes, in ", unknown.rows, " of ", unknown.labelled,
-                          unknown.labelled == 1 ? " row" : " rows",
-                          ": correct these labels, or leave the rows out"));
+    throw make_error<FormatError>(
+        FileName{labels.file}, ": line ", LineNumber{line}, ", ", labels.title, ": the label '",
+        text.substr(0, 60), "' is not one of the ", classes, " known classes, in ", unknown.rows,
+        " of ", unknown.labelled, unknown.labelled == 1 ? " row" : " rows",
+        ": correct these labels, or leave the rows out");
   notes.push_back(
       {cat(labels.title, ": ", unknown.rows, unknown.rows == 1 ? " row has" : " rows have",
            " a label that is not one of the ", classes, " known classes, such as '",
@@ -61,15 +62,16 @@ void take_unknown_labels(const LabelColumn& labels, const UnknownLabels& unknown
 }
 
 // The class of each text; names are the shortest texts of their values.
-std::vector<std::string> numbered_names(const std::vector<std::string>& texts,
-                                        const std::vector<double>& values, std::size_t rows,
-                                        const std::string& where, Notes& notes) {
+std::vector<std::string> numbered_names(const LabelColumn& labels,
+                                        const std::vector<double>& values, Notes& notes) {
+  const std::vector<std::string>& texts = labels.column.texts;
+  const std::size_t rows = labels.column.places.size();
   std::map<double, const std::string*> names;
   std::int64_t joined = 0;
   const std::string* first = nullptr;
   for (std::size_t k = 0; k < texts.size(); ++k) {
     if (values[k] != std::floor(values[k]))
-      refuse_quantities(where, texts[k], "which are not whole");
+      refuse_quantities(labels, texts[k], "which are not whole");
     const auto [found, is_new] = names.emplace(values[k], &texts[k]);
     if (is_new) continue;
     if (joined++ == 0) first = &texts[k];
@@ -78,10 +80,10 @@ std::vector<std::string> numbered_names(const std::vector<std::string>& texts,
       found->second = &texts[k];
   }
   if (names.size() > kFewNumbers && names.size() * 2 > rows)
-    refuse_quantities(where, texts[0], cat(names.size(), " different ones in ", rows, " rows"));
+    refuse_quantities(labels, texts[0], cat(names.size(), " different ones in ", rows, " rows"));
   if (joined > 0)
-    notes.push_back(
-        {cat("labels of one value, such as '", *first, "', are one class"), joined, where});
+    notes.push_back({cat("labels of one value, such as '", *first, "', are one class"), joined,
+                     cat(labels.file, ": ", labels.title)});
   std::vector<std::string> out;
   out.reserve(names.size());
   for (const auto& [value, name] : names) out.push_back(*name);
@@ -101,8 +103,7 @@ TableClasses number_labels(const LabelColumn& labels, Notes& notes) {
     for (const std::string& text : texts)
       if (const auto value = number_of(text, format)) values.push_back(*value);
     if (!labels.words && values.size() == texts.size()) {
-      out.names =
-          numbered_names(texts, values, places.size(), cat(labels.file, ": ", labels.title), notes);
+      out.names = numbered_names(labels, values, notes);
     } else {
       out.names = texts;
       std::sort(out.names.begin(), out.names.end());

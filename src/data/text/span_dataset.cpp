@@ -10,6 +10,7 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/split.h"
+#include "data/text/encode_within.h"
 #include "data/text/text_parts.h"
 #include "data/text/text_readers.h"
 #include "data/tokens/unicode.h"
@@ -24,14 +25,6 @@ using TokenRow = std::vector<std::int64_t>;
 using io::Json;
 
 constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] after question and text
-
-std::int64_t special(const Tokenizer& tokenizer, const char* token) {
-  const std::int64_t number = tokenizer.number(token);
-  if (number < 0)
-    throw ValueError(
-        cat("its tokenizer has no ", token, ": this takes one of BERT's kind (WordPiece)"));
-  return number;
-}
 
 // ---- Tokens and their places
 
@@ -225,8 +218,8 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
                          const SpanOptions& options, std::string about, Split part)
     : Dataset(DatasetInfo()),
       questions_(std::move(questions)),
-      begin_(special(tokenizer, "[CLS]")),
-      end_(special(tokenizer, "[SEP]")) {
+      begin_(token_of(tokenizer, "[CLS]")),
+      end_(token_of(tokenizer, "[SEP]")) {
   if (tokenizer.number("[PAD]") > 0)
     throw ValueError(
         cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));

@@ -94,7 +94,7 @@ class TokenizerJson {
     throw make_error<FormatError>(FileName{name_}, " ", what);
   }
   [[noreturn]] void unknown(std::string_view step, const std::string& type) const {
-    throw NotSupported(cat(name_, ": the ", step, " '", type, "' is not known"));
+    throw make_error<NotSupported>(FileName{name_}, ": the ", step, " '", type, "' is not known");
   }
 
   // ---- Steps

@@ -99,9 +99,11 @@ std::size_t GunzipStream::read(void* out, std::size_t room) {
   return used;
 }
 
-void inflate_raw(std::string_view packed, std::string& out, const std::string& what) {
+void inflate_raw(std::string_view packed, std::string& out, const std::string& file,
+                 std::string_view entry) {
   z_stream zlib{};
-  if (inflateInit2(&zlib, -15) != Z_OK) throw MemoryError(cat(what, ": zlib ran out of memory"));
+  if (inflateInit2(&zlib, -15) != Z_OK)
+    throw make_error<MemoryError>(FileName{file}, ": entry '", entry, "': zlib ran out of memory");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(
       &zlib, [](z_stream* z) { return inflateEnd(z); });
   std::size_t fed = 0, used = 0;
@@ -120,8 +122,9 @@ void inflate_raw(std::string_view packed, std::string& out, const std::string& w
     if (used > out.size()) break;
   }
   if (status != Z_STREAM_END || used != out.size())
-    throw FormatError(cat(what, ": corrupt deflate data near byte ", fed, ", expected ", out.size(),
-                          " unpacked bytes: fetch the file again"));
+    throw make_error<FormatError>(FileName{file}, ": entry '", entry,
+                                  "': corrupt deflate data near byte ", fed, ", expected ",
+                                  out.size(), " unpacked bytes: fetch the file again");
 }
 
 std::string inflate_start(std::string_view packed, std::size_t most) {

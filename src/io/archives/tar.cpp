@@ -186,7 +186,8 @@ bool TarReader::next() {
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return false;
     const auto size = number(block, kSize);
     const auto damaged = [&] {
-      return FormatError(cat(source_->name, ": not a tar archive, or a damaged one"));
+      return make_error<FormatError>(FileName{source_->name},
+                                     ": not a tar archive, or a damaged one");
     };
     if (!size || number(block, kChecksum) != checksum(block)) throw damaged();
     const char type = block[kType];

@@ -83,7 +83,8 @@ EndOfZip read_end(std::string_view bytes, const std::string& name) {
   const std::size_t at = find_end(bytes, name);
   EndOfZip end{u32(bytes, at + 16), u32(bytes, at + 12), u16(bytes, at + 10)};
   if (u16(bytes, at + 4) != 0 && u16(bytes, at + 4) != 0xffff)
-    throw NotSupported(cat(name, ": is one part of a zip archive in several files"));
+    throw make_error<NotSupported>(FileName{name},
+                                   ": is one part of a zip archive in several files");
   if (at < kLocator || u32(bytes, at - kLocator) != kLocatorMark) return end;
   const std::uint64_t wide = u64(bytes, at - kLocator + 8);
   if (wide > at || at - wide < kEnd64Record ||
@@ -117,7 +118,8 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
   entries_.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto damaged = [&](std::string_view what) {
-      return FormatError(cat(name_, ": damaged zip archive: entry ", i, " of its table ", what));
+      return make_error<FormatError>(FileName{name_}, ": damaged zip archive: entry ", i,
+                                     " of its table ", what);
     };
     if (table.size() < kRowHeader || u32(table, 0) != kRowMark) throw damaged("is missing");
     const std::size_t name_size = u16(table, 28), extra_size = u16(table, 30);
@@ -133,11 +135,12 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
       throw damaged("lacks its 64-bit sizes");
     const unsigned method = u16(table, 10);
     if ((u16(table, 8) & 1) != 0)
-      throw NotSupported(cat(name_, ": entry '", shown_name(entry.name), "' is encrypted"));
+      throw make_error<NotSupported>(FileName{name_}, ": entry '", shown_name(entry.name),
+                                     "' is encrypted");
     if (method != 0 && method != 8)
-      throw NotSupported(cat(name_, ": entry '", shown_name(entry.name),
-                             "' uses compression method ", method,
-                             "; stored (0) and deflated (8) are supported"));
+      throw make_error<NotSupported>(FileName{name_}, ": entry '", shown_name(entry.name),
+                                     "' uses compression method ", method,
+                                     "; stored (0) and deflated (8) are supported");
     entry.deflated = method == 8;
     if (header > bytes_.size() || bytes_.size() - header < kEntryHeader ||
         u32(bytes_, static_cast<std::size_t>(header)) != kEntryMark)
@@ -208,8 +211,8 @@ void ZipReader::check_sum(const ZipEntry& entry, std::string_view bytes) const {
 
 std::string_view ZipReader::stored(const ZipEntry& entry) const {
   if (entry.deflated)
-    throw NotSupported(cat(name_, ": entry '", shown_name(entry.name),
-                           "' is compressed; this format requires uncompressed entries"));
+    throw make_error<NotSupported>(FileName{name_}, ": entry '", shown_name(entry.name),
+                                   "' is compressed; this format requires uncompressed entries");
   check_sum(entry, entry.packed);
   return entry.packed;
 }
@@ -223,7 +226,7 @@ std::string ZipReader::unpacked(const ZipEntry& entry) const {
     throw MemoryError(cat(name_, ": entry '", shown_name(entry.name), "', ", entry.size,
                           " bytes, does not fit into memory"));
   }
-  inflate_raw(entry.packed, out, cat(name_, ": entry '", shown_name(entry.name), "'"));
+  inflate_raw(entry.packed, out, name_, shown_name(entry.name));
   check_sum(entry, out);
   return out;
 }

@@ -33,11 +33,12 @@ class BmpParser {
     const bool known = packing_ == kPlain || (runs && bits_ == (packing_ == kRuns8 ? 8 : 4)) ||
                        (masks && (bits_ == 16 || bits_ == 32));
     if (!known)
-      throw NotSupported(
-          cat(name_, ": BMP compression ", packing_, " is not supported: convert it to PNG"));
+      throw make_error<NotSupported>(FileName{name_}, ": BMP compression ", packing_,
+                                     " is not supported: convert it to PNG");
     if (bits_ != 1 && bits_ != 2 && bits_ != 4 && bits_ != 8 && bits_ != 16 && bits_ != 24 &&
         bits_ != 32)
-      throw NotSupported(cat(name_, ": BMP with ", bits_, " bits a pixel: convert it to PNG"));
+      throw make_error<NotSupported>(FileName{name_}, ": BMP with ", bits_,
+                                     " bits a pixel: convert it to PNG");
     if (bits_ <= 8) {
       const std::uint32_t colours = core ? 0 : number(46, 4);
       read_palette(kFileHeader + header, colours, core ? 3 : 4);

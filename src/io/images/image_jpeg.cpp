@@ -13,6 +13,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/images/image.h"
 #include "io/images/image_exif.h"
@@ -163,15 +164,17 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   start(d);
   const Cleanup cleanup{d};
   const auto refuse = [&] {
-    return FormatError(cat(name, ": damaged or truncated JPEG (", d.message, "): save it again"));
+    return make_error<FormatError>(FileName{name}, ": damaged or truncated JPEG (", d.message,
+                                   "): save it again");
   };
   if (!read_header(d, reinterpret_cast<const unsigned char*>(bytes.data()),
                    static_cast<unsigned long>(bytes.size())))
     throw refuse();
   const int components = d.info.num_components;
   if (components != 1 && components != 3 && components != 4)
-    throw NotSupported(cat(name, ": JPEG with ", components,
-                           " colour components (1, 3 or 4 are supported): convert it to RGB"));
+    throw make_error<NotSupported>(
+        FileName{name}, ": JPEG with ", components,
+        " colour components (1, 3 or 4 are supported): convert it to RGB");
   // Phones store the sensor's rows and note the rotation in EXIF.
   const int orientation = jpeg_orientation(bytes);
   const bool exchanged = orientation >= 5;

@@ -103,7 +103,8 @@ std::string png_version() { return cat("libpng ", png_get_libpng_ver(nullptr)); 
 StoredImage parse_png(std::string_view bytes, const std::string& name) {
   PngReader reader(bytes);
   const auto refuse = [&] {
-    return FormatError(cat(name, ": damaged PNG (", reader.message, "): save it again"));
+    return make_error<FormatError>(FileName{name}, ": damaged PNG (", reader.message,
+                                   "): save it again");
   };
   if (!read_png_header(reader)) throw refuse();
   const std::uint64_t width = png_get_image_width(reader.png, reader.info),

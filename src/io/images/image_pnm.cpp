@@ -17,8 +17,9 @@ class PnmParser {
   StoredImage parse() {
     const char kind = bytes_[1];
     if (kind == '7')
-      throw NotSupported(cat(
-          name_, ": P7 (PAM) images are not supported: convert it to PGM (P5), PPM (P6) or PNG"));
+      throw make_error<NotSupported>(
+          FileName{name_},
+          ": P7 (PAM) images are not supported: convert it to PGM (P5), PPM (P6) or PNG");
     at_ = 2;
     const std::uint64_t width = number("width", 1u << 30), height = number("height", 1u << 30);
     if (kind == '1' || kind == '4') return {bits(width, height, kind == '1')};

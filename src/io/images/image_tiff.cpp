@@ -327,8 +327,8 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const
   Image& image = out.image;
   if (!l.is_plain()) {
     if (l.bits > 16)
-      throw NotSupported(
-          cat(name, ": TIFF with ", l.bits, " bits a sample: save it with 8 or 16 bits"));
+      throw make_error<NotSupported>(FileName{name}, ": TIFF with ", l.bits,
+                                     " bits a sample: save it with 8 or 16 bits");
     return read_tiff_converted(tiff, l, name, image);
   }
   const bool alpha = l.has_alpha();
@@ -339,7 +339,8 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const
     throw make_error<FormatError>(FileName{name},
                                   ": damaged TIFF (the pixels are truncated): save it again");
   if (l.is_float() && alpha)
-    throw NotSupported(cat(name, ": TIFF of floating-point levels with alpha: save it as 8 bits"));
+    throw make_error<NotSupported>(FileName{name},
+                                   ": TIFF of floating-point levels with alpha: save it as 8 bits");
   image = make_image(l.width, l.height, l.colours() + (alpha ? 1 : 0), name);
   if (!(l.is_float() ? read_tiff_floats(tiff, l, name, image)
                      : read_tiff_levels(tiff, l, name, image)))
@@ -357,7 +358,8 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const
 StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
   TiffSource source{bytes};
   const auto refuse = [&] {
-    return FormatError(cat(name, ": damaged TIFF (", source.message, "): save it again"));
+    return make_error<FormatError>(FileName{name}, ": damaged TIFF (", source.message,
+                                   "): save it again");
   };
   const std::unique_ptr<TIFFOpenOptions, FreeTiffOptions> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) throw std::bad_alloc();
@@ -385,9 +387,10 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
 std::string tiff_version() { return ""; }
 
 StoredImage parse_tiff(std::string_view /*bytes*/, const std::string& name) {
-  throw NotSupported(cat(name,
-                         ": this build cannot read TIFF: install libtiff-dev and build again, or "
-                         "convert the image to PNG"));
+  throw make_error<NotSupported>(
+      FileName{name},
+      ": this build cannot read TIFF: install libtiff-dev and build again, or "
+      "convert the image to PNG");
 }
 
 #endif

@@ -119,9 +119,10 @@ StoredImage parse_webp(std::string_view bytes, const std::string& name) {
 std::string webp_version() { return ""; }
 
 StoredImage parse_webp(std::string_view /*bytes*/, const std::string& name) {
-  throw NotSupported(cat(name,
-                         ": this build cannot read WebP: install libwebp-dev and build again, or "
-                         "convert the image to PNG"));
+  throw make_error<NotSupported>(
+      FileName{name},
+      ": this build cannot read WebP: install libwebp-dev and build again, or "
+      "convert the image to PNG");
 }
 
 #endif

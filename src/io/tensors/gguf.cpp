@@ -85,9 +85,9 @@ class GgufReader {
     at_ = kGgufMagic.size();
     const auto version = number<std::uint32_t>("its version");
     if (version < 2 || version > 3)
-      throw NotSupported(cat(name_, ": GGUF of version ", version,
-                             version > 0xffff ? " (or of a big-endian machine)" : "",
-                             "; versions 2 and 3 are supported"));
+      throw make_error<NotSupported>(FileName{name_}, ": GGUF of version ", version,
+                                     version > 0xffff ? " (or of a big-endian machine)" : "",
+                                     "; versions 2 and 3 are supported");
     const auto tensors = number<std::uint64_t>("its number of tensors");
     const auto values = number<std::uint64_t>("its number of values");
     constexpr std::uint64_t least_value = 8 + 4 + 1, least_tensor = 8 + 4 + 4 + 8;
@@ -221,9 +221,10 @@ class GgufReader {
     for (const GgufType& type : kGgufTypes)
       if (type.number == number) return type;
     const char* other = number < std::size(kOtherTypes) ? kOtherTypes[number] : nullptr;
-    throw NotSupported(cat(name_, ": tensor '", tensor.name.substr(0, 120), "' has element type ",
-                           other != nullptr ? std::string(other) : cat("number ", number),
-                           "; supported: f32, f16, bf16, f64, i8, i32, i64, q8_0 and q4_0"));
+    throw make_error<NotSupported>(FileName{name_}, ": tensor '", tensor.name.substr(0, 120),
+                                   "' has element type ",
+                                   other != nullptr ? std::string(other) : cat("number ", number),
+                                   "; supported: f32, f16, bf16, f64, i8, i32, i64, q8_0 and q4_0");
   }
 
   void place(std::size_t index, std::uint64_t data) {

@@ -59,8 +59,9 @@ class HeaderParser {
     if (key == "descr" && !header_.has_descr) {
       header_.has_descr = true;
       if (peek() == '[')
-        throw NotSupported(cat(
-            name_, ": contains records (a structured array): save its fields as separate arrays"));
+        throw make_error<NotSupported>(
+            FileName{name_},
+            ": contains records (a structured array): save its fields as separate arrays");
       header_.descr = quoted();
     } else if (key == "fortran_order" && !header_.has_order) {
       header_.has_order = true;
@@ -76,7 +77,8 @@ class HeaderParser {
     expect('(');
     while (!accept(')')) {
       if (header_.rank == kMaxRank)
-        throw NotSupported(cat(name_, ": has more than ", kMaxRank, " dimensions"));
+        throw make_error<NotSupported>(FileName{name_}, ": has more than ", kMaxRank,
+                                       " dimensions");
       header_.sizes[header_.rank++] = integer();
       if (!accept(',')) {
         expect(')');
@@ -151,13 +153,14 @@ DType dtype_of_descr(std::string_view code, const std::string& name) {
   for (const Row& row : rows)
     if (row.code == code) return row.dtype;
   if (code == "V2")
-    throw NotSupported(cat(
-        name,
+    throw make_error<NotSupported>(
+        FileName{name},
         ": contains two-byte items without a type, perhaps bfloat16, which NumPy lacks: save it as "
-        "float32, or as safetensors"));
-  throw NotSupported(cat(name, ": element type '", code.substr(0, 40),
-                         "' is not one of bool, uint8, int8, int32, int64, float16, float32, "
-                         "float64: convert it with astype()"));
+        "float32, or as safetensors");
+  throw make_error<NotSupported>(
+      FileName{name}, ": element type '", code.substr(0, 40),
+      "' is not one of bool, uint8, int8, int32, int64, float16, float32, "
+      "float64: convert it with astype()");
 }
 
 const char* descr_of_dtype(DType dtype) {

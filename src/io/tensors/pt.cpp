@@ -41,9 +41,9 @@ void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipRead
                                   " bytes, is missing: the "
                                   "file is damaged");
   if (storage.entry->deflated)
-    throw NotSupported(cat(name, ": '", entry,
-                           "' is compressed; torch.save() stores tensors "
-                           "uncompressed: unpack the archive and save again"));
+    throw make_error<NotSupported>(FileName{name}, ": '", entry,
+                                   "' is compressed; torch.save() stores tensors "
+                                   "uncompressed: unpack the archive and save again");
   if (storage.entry->size < needed)
     throw make_error<FormatError>(FileName{name}, ": '", entry, "' has ", storage.entry->size,
                                   " bytes of ", needed, ": the file is damaged");
@@ -53,9 +53,10 @@ WeightTable read_zip_pt(std::string_view bytes, const std::string& name) {
   const auto zip = std::make_shared<const ZipReader>(bytes, name);
   const std::string root = archive_root(*zip, name);
   if (zip->find(root + "constants.pkl") != nullptr)
-    throw NotSupported(cat(name,
-                           ": is a TorchScript program, which contains code: load it in PyTorch "
-                           "and save its state_dict()"));
+    throw make_error<NotSupported>(
+        FileName{name},
+        ": is a TorchScript program, which contains code: load it in PyTorch "
+        "and save its state_dict()");
   const ZipEntry* order = zip->find(root + "byteorder");
   const bool swapped = order != nullptr && zip->stored(*order) == (kLittle ? "big" : "little");
   const std::string where = cat(name, ": ", root, "data.pkl");
@@ -130,11 +131,11 @@ class LegacyPt {
   }
   void place(TorchStorage& storage) {
     if (storage.type == nullptr)
-      throw NotSupported(
-          cat(name_, ": storage '", storage.key.substr(0, 120), "' is of ",
-              storage.unknown.substr(0, 120),
-              ", whose size is unknown, so the storages after it cannot be found: save "
-              "the file again with torch.save()"));
+      throw make_error<NotSupported>(
+          FileName{name_}, ": storage '", storage.key.substr(0, 120), "' is of ",
+          storage.unknown.substr(0, 120),
+          ", whose size is unknown, so the storages after it cannot be found: save "
+          "the file again with torch.save()");
     const std::uint64_t size = storage.items * storage.type->item;
     std::uint64_t items = 0;
     const std::string_view rest = bytes_.substr(at_);
@@ -164,15 +165,23 @@ bool is_legacy_pt(std::string_view bytes) noexcept {
 }
 
 WeightTable read_pt(std::string_view bytes, const std::string& name) {
-  WeightTable table = is_zip(bytes) ? read_zip_pt(bytes, name) : LegacyPt(bytes, name).read();
+  WeightTable table;
+  try {
+    table = is_zip(bytes) ? read_zip_pt(bytes, name) : LegacyPt(bytes, name).read();
+  } catch (const FormatError& error) {  // readers of pickles begin with a part of the file
+    throw in_file(name, error);
+  } catch (const NotSupported& error) {
+    throw in_file(name, error);
+  }
   check_weights(table, bytes.size(), name);
   if (table.tensors.empty() && !table.unread.empty()) {
     const Unread& first = table.unread.front();
-    throw NotSupported(cat(
-        name, ": contains no readable tensor, but ", first.what, " ('", first.name.substr(0, 120),
-        "')", table.unread.size() > 1 ? cat(" and ", table.unread.size() - 1, " more") : "",
+    throw make_error<NotSupported>(
+        FileName{name}, ": contains no readable tensor, but ", first.what, " ('",
+        first.name.substr(0, 120), "')",
+        table.unread.size() > 1 ? cat(" and ", table.unread.size() - 1, " more") : "",
         ": code in a file is not executed; load the file in PyTorch and save "
-        "model.state_dict(), in a type such as float32"));
+        "model.state_dict(), in a type such as float32");
   }
   return table;
 }

@@ -164,7 +164,8 @@ void save(const std::string& path, const TensorMap& tensors, const Metadata& met
   std::vector<const TensorMap::value_type*> order;
   for (const auto& item : tensors) {
     if (!item.second.defined())
-      throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"));
+      throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"),
+                       {.file = path});
     order.push_back(&item);
   }
   sort_stably(order, [](const auto* a, const auto* b) {

@@ -333,10 +333,10 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 void require_readable(const SafeTensorsHeader& header, const std::string& name) {
   for (const SafeTensorsEntry& e : header.entries)
     if (e.conversion == Conversion::Unreadable)
-      throw NotSupported(
-          cat(name, ": tensor '", e.name.substr(0, 80), "' has element type ", e.stored,
-              ", which no type of Tenon (BOOL, U8, I8, I32, I64, F16, BF16, F32, F64) "
-              "represents exactly: convert it before saving"));
+      throw make_error<NotSupported>(
+          FileName{name}, ": tensor '", e.name.substr(0, 80), "' has element type ", e.stored,
+          ", which no type of Tenon (BOOL, U8, I8, I32, I64, F16, BF16, F32, F64) "
+          "represents exactly: convert it before saving");
 }
 
 std::string safetensors_header(const SafeTensorsHeader& header) {

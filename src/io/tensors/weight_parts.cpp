@@ -39,7 +39,7 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
                                   " bytes is too large");
   const auto index = parse_json_or_discard(bytes);
   const auto damaged = [&](std::string_view what) {
-    return FormatError(cat(name, ": ", what, ": not an index of weight files"));
+    return make_error<FormatError>(FileName{name}, ": ", what, ": not an index of weight files");
   };
   if (index.is_discarded() || !index.is_object()) throw damaged("not a JSON object");
   const Json* map = index.find("weight_map");

@@ -147,8 +147,8 @@ const Notes& WeightFile::notes() const noexcept { return opened_->notes; }
 
 Tensor WeightFile::read(std::size_t index) const {
   if (index >= tensors().size())
-    throw ValueError(cat("WeightFile::read: ", path(), " has ", tensors().size(),
-                         " tensors; index ", index, " is out of range"));
+    throw make_error<ValueError>("WeightFile::read: ", FileName{path()}, " has ", tensors().size(),
+                                 " tensors; index ", index, " is out of range");
   try {
     Tensor value = opened_->table.values[tensors()[index].value]();
     opened_->file.require_whole();
@@ -176,12 +176,14 @@ TensorMap load_weights(const std::string& path) { return WeightFile(path).read_a
 void save_weights(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
   for (const auto& [name, tensor] : tensors)
     if (!tensor.defined())
-      throw ValueError(cat("save_weights: ", path, ": tensor '", name, "' is undefined"));
+      throw make_error<ValueError>("save_weights: ", FileName{path}, ": tensor '", name,
+                                   "' is undefined");
   if (path.ends_with(".safetensors")) return save_safetensors(path, tensors, metadata);
   if (ends_with_any(path, {".pt", ".pth", ".bin"})) return write_pt(path, tensors);
   if (path.ends_with(".npz")) return write_npz(path, tensors);
-  throw ValueError(cat("save_weights: ", path,
-                       ": unknown file name extension: use .safetensors, .pt, .pth, .bin or .npz"));
+  throw make_error<ValueError>(
+      "save_weights: ", FileName{path},
+      ": unknown file name extension: use .safetensors, .pt, .pth, .bin or .npz");
 }
 
 }  // namespace tenon::io

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "io/text/csv.h"
+#include "io/text/csv_format.h"
 
 namespace tenon::io {
 

@@ -162,9 +162,9 @@ std::string to_utf8(std::string bytes, const std::string& encoding, const std::s
   if (encoding == "latin1" || encoding == "cp1252")
     return from_single_bytes(bytes, encoding == "cp1252", name);
   if (!encoding.empty() && encoding != "utf-8")
-    throw ValueError(
-        cat(name, ": encoding '", encoding,
-            "' is unknown: use utf-8, latin1, cp1252, utf-16, utf-16-le or utf-16-be"));
+    throw make_error<ValueError>(
+        FileName{name}, ": encoding '", encoding,
+        "' is unknown: use utf-8, latin1, cp1252, utf-16, utf-16-le or utf-16-be");
   if (encoding.empty() && !fallback.empty() && not_utf8(bytes) != kFine)
     return to_utf8(std::move(bytes), fallback, name);
   return from_utf8(std::move(bytes), name);

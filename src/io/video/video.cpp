@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/images/image.h"
@@ -44,8 +45,8 @@ constexpr double kMostSeconds = 1e7;
 const Ffmpeg& ffmpeg(const std::string& name) {
   const Ffmpeg& table = loaded_ffmpeg();
   if (!table.problem.empty())
-    throw NotSupported(cat(name, ": FFmpeg reads videos, but ", table.problem,
-                           ": install it (Debian: libavformat, libswscale)"));
+    throw make_error<NotSupported>(FileName{name}, ": FFmpeg reads videos, but ", table.problem,
+                                   ": install it (Debian: libavformat, libswscale)");
   return table;
 }
 
@@ -74,7 +75,7 @@ struct Video::Impl {
   Impl& operator=(const Impl&) = delete;
 
   FormatError damaged(const std::string& what) const {
-    return FormatError(cat(name, ": ", what, ": save the video again"));
+    return make_error<FormatError>(FileName{name}, ": ", what, ": save the video again");
   }
 
   // ---- Bytes. A damaged file may make FFmpeg seek in circles, so the number of bytes it gets is
@@ -138,8 +139,8 @@ struct Video::Impl {
     const AVCodec* decoder = nullptr;
     const int found = f.av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
     if (found == AVERROR_DECODER_NOT_FOUND)
-      throw NotSupported(
-          cat(name, ": this FFmpeg has no decoder for its images: convert the video"));
+      throw make_error<NotSupported>(
+          FileName{name}, ": this FFmpeg has no decoder for its images: convert the video");
     if (found < 0 || decoder == nullptr) throw damaged("has no images");
     stream = format->streams[found];
     for (unsigned k = 0; k < format->nb_streams; ++k)
@@ -349,9 +350,10 @@ std::string ffmpeg_version() {
 struct Video::Impl {};
 Video::Video(const std::string& path) : Video(std::string_view(), path) {}
 Video::Video(std::string_view, const std::string& name) {
-  throw NotSupported(cat(name,
-                         ": this build cannot read videos: install FFmpeg's headers (Debian: "
-                         "libavformat-dev, libswscale-dev) and build again"));
+  throw make_error<NotSupported>(
+      FileName{name},
+      ": this build cannot read videos: install FFmpeg's headers (Debian: "
+      "libavformat-dev, libswscale-dev) and build again");
 }
 Video::~Video() = default;
 double Video::seconds() const { return 0; }

@@ -239,8 +239,9 @@ void read_resnet(PublishedFields& fields, PublishedName& name, PublishedConfig& 
     fields.refuse("'depths' and 'layer_type' are of no network that Tenon has",
                   "resnet18, 34, 50, 101 and 152 are there");
   if (name.stem() != row->stem)
-    throw ValueError(cat(fields.path(), " describes ", row->stem, ", and the network asked for is ",
-                         name.stem(), ": write ", row->stem));
+    throw make_error<ValueError>(FileName{fields.path()}, " describes ", row->stem,
+                                 ", and the network asked for is ", name.stem(), ": write ",
+                                 row->stem);
   const std::int64_t width = fields.whole("embedding_size", 64);
   const std::int64_t grown = layer == "bottleneck" ? 4 : 1;
   for (std::size_t k = 0; k < widths.size(); ++k)
@@ -269,8 +270,9 @@ std::string triple(const std::vector<double>& values) {
 void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   const std::string architecture = fields.text("architecture", "");
   if (architecture != name.stem())
-    throw ValueError(cat(fields.path(), " describes timm's '", architecture.substr(0, 80),
-                         "', and the network asked for is ", name.stem()));
+    throw make_error<ValueError>(FileName{fields.path()}, " describes timm's '",
+                                 architecture.substr(0, 80), "', and the network asked for is ",
+                                 name.stem());
   out.classes = fields.whole("num_classes", 1000);
   for (const char* key : {"num_features", "pool_size", "global_pool", "label_names",
                           "label_descriptions", "custom_load", "input_size", "fixed_input_size"})
@@ -288,12 +290,12 @@ void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
 
 [[noreturn]] void refuse_type(const std::string& path, const std::string& type) {
   if (const UnsupportedFamily* family = unsupported_family(type))
-    throw NotSupported(
-        cat(path, ": this is ", family->name, ": not supported, because ", family->why));
-  throw NotSupported(
-      cat(path, ": the network is of type '", type.substr(0, 80),
-          "', which Tenon does not have: of Hugging Face's types it reads gpt2, bert "
-          "and resnet"));
+    throw make_error<NotSupported>(FileName{path}, ": this is ", family->name,
+                                   ": not supported, because ", family->why);
+  throw make_error<NotSupported>(
+      FileName{path}, ": the network is of type '", type.substr(0, 80),
+      "', which Tenon does not have: of Hugging Face's types it reads gpt2, bert "
+      "and resnet");
 }
 
 void read_family(const std::string& type, PublishedFields& fields, PublishedName& name,
@@ -308,11 +310,11 @@ void read_family(const std::string& type, PublishedFields& fields, PublishedName
                                     [&](const Family& one) { return one.type == type; });
   if (family == std::end(kFamilies)) refuse_type(fields.path(), type);
   if (!name.stem().starts_with(family->stem))
-    throw ValueError(cat(fields.path(), " describes a network of type '", type,
-                         "', and the network asked for is ", name.stem(), ": write ",
-                         family->stem == "bert"     ? "bert, bert_classifier or bert_spans"
-                         : family->stem == "resnet" ? "resnet18, 34, 50, 101 or 152"
-                                                    : "gpt2"));
+    throw make_error<ValueError>(FileName{fields.path()}, " describes a network of type '", type,
+                                 "', and the network asked for is ", name.stem(), ": write ",
+                                 family->stem == "bert"     ? "bert, bert_classifier or bert_spans"
+                                 : family->stem == "resnet" ? "resnet18, 34, 50, 101 or 152"
+                                                            : "gpt2");
   family->read(fields, name, out);
 }
 

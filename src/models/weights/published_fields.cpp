@@ -188,7 +188,8 @@ void PublishedFields::require(const char* key, bool wanted, const char* what) {
 }
 
 void PublishedFields::refuse(const std::string& field, const std::string& what) const {
-  throw NotSupported(cat(path_, ": ", field, ", which Tenon's network does not compute: ", what));
+  throw make_error<NotSupported>(FileName{path_}, ": ", field,
+                                 ", which Tenon's network does not compute: ", what);
 }
 
 void PublishedFields::refuse_format(const std::string& what) const {
@@ -240,8 +241,8 @@ void PublishedName::require(const char* key, const char* field, std::int64_t val
 std::string PublishedName::name() const {
   for (const auto& [key, text] : given_)
     if (!said_.contains(key))
-      throw ValueError(cat("model '", asked_, "': '", key, "' is nothing that ", path_,
-                           " says something of: leave it out"));
+      throw make_error<ValueError>("model '", asked_, "': '", key, "' is nothing that ",
+                                   FileName{path_}, " says something of: leave it out");
   return out_;
 }
 
@@ -260,13 +261,14 @@ void PublishedName::put_text(const char* key, const char* field, const std::stri
 
 void PublishedName::refuse(const char* key, const char* field, const std::string& published,
                            const std::string& asked) const {
-  throw ValueError(cat("model '", asked_, "' has ", key, " = ", asked, ", and the weights' ", path_,
-                       " says ", field, " = ", published,
-                       ": with them it would compute "
-                       "something else; write ",
-                       base_stem(),
-                       ", which takes its sizes from the "
-                       "config"));
+  throw make_error<ValueError>("model '", asked_, "' has ", key, " = ", asked,
+                               ", and the weights' ", FileName{path_}, " says ", field, " = ",
+                               published,
+                               ": with them it would compute "
+                               "something else; write ",
+                               base_stem(),
+                               ", which takes its sizes from the "
+                               "config");
 }
 
 // Of gpt2_medium gpt2.

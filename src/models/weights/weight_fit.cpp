@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/published_weights.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/weight_norm.h"
 #include "models/weights/weight_families.h"
@@ -298,10 +299,12 @@ class Fitting {
         continue;
       }
       if (!candidate.refusal.empty())
-        throw NotSupported(cat(file_.path(), ": '", candidate.name, "' ", candidate.refusal));
+        throw make_error<NotSupported>(FileName{file_.path()}, ": '", candidate.name, "' ",
+                                       candidate.refusal);
       if (!placed_.insert(candidate.name).second)
-        throw ValueError(cat(file_.path(), ": two tensors match '", candidate.name,
-                             "' of the network; the second is '", stored.name, "'"));
+        throw make_error<ValueError>(FileName{file_.path()}, ": two tensors match '",
+                                     candidate.name, "' of the network; the second is '",
+                                     stored.name, "'");
       const Shape shape = candidate.transposed ? transposed_shape(stored.shape) : stored.shape;
       if (shape != want->second.shape()) {
         fit_.misshapen.push_back(cat("'", candidate.name, "' is ", shape, " in the file and ",
@@ -339,9 +342,10 @@ class Fitting {
       return;
     }
     if (!same_values(given->second, file_.read(candidate.index)))
-      throw ValueError(cat(file_.path(), ": '", candidate.name, "' is not equal to '", place,
-                           "', and the network has one tensor for both: it would compute something "
-                           "else"));
+      throw make_error<ValueError>(
+          FileName{file_.path()}, ": '", candidate.name, "' is not equal to '", place,
+          "', and the network has one tensor for both: it would compute something "
+          "else");
     fit_.done.push_back(cat("'", candidate.name, "' equals '", place, "'"));
   }
 

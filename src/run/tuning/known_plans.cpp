@@ -17,7 +17,7 @@
 #include "plan/steps/schedule.h"
 #include "plan/steps/sized_plan.h"
 #include "run/caches.h"
-#include "run/runner.h"
+#include "run/counts.h"
 #include "run/tuning/tune.h"
 
 namespace tenon {

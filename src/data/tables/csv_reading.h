@@ -1,0 +1,126 @@
+// Reading of one table: the class that csv_table.cpp, csv_columns.cpp (which column is what) and
+// csv_notes.cpp (what is refused or noted) implement.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/str.h"
+#include "data/tables/read_table.h"
+#include "data/tables/table.h"
+#include "data/tables/table_columns.h"
+#include "data/tables/table_header.h"
+
+namespace tenon::data {
+
+/// A field as messages show it.
+inline std::string in_quotes(std::string_view field) { return cat("'", field.substr(0, 60), "'"); }
+
+/// A table from its text to tensors.
+class CsvTable {
+ public:
+  CsvTable(std::string_view text, const std::string& name, const CsvOptions& options);
+
+  ReadTable read(bool divided);
+
+ private:
+  Chosen every_row() const;
+
+  // ---- Which column is what
+
+  std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
+  ColumnTitle title(std::size_t column) const {
+    return {names_.empty() ? std::string() : names_[column], column, how_asked(column)};
+  }
+  bool how_asked(std::size_t column) const {
+    return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
+  }
+
+  // Whether a column is given by its name, and not by its number.
+  static bool is_name(const std::string& column);
+  bool names_are_told() const;
+  void find_header();
+  bool holds_known_names(const ColumnNames& names) const;
+  std::size_t default_label() const;
+  // A column that must be there.
+  std::size_t find(const std::string& column) const;
+  std::string no_column(const std::string& column) const;
+  void find_label();
+  void find_inputs();
+  // By name; without names, or with none in the header that is known, by place. The parts of a date
+  // share their column, and no other two do.
+  void find_known_inputs();
+  void find_known_places();
+
+  // ---- Reading
+
+  void read_columns();
+  // How many fields of each row are missing; empty where none is.
+  std::vector<std::int32_t> missing_of_rows() const;
+  // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
+  // month comes first too.
+  void read_again();
+
+  // ---- Refusals and notes
+
+  void require_one_order(std::size_t column) const;
+  [[noreturn]] void refuse_words(std::size_t column) const;
+  [[noreturn]] void refuse(std::size_t column, const OddField& field,
+                           const std::string& what) const;
+  [[noreturn]] void refuse_number(std::size_t column, const char* more = "") const;
+  [[noreturn]] void refuse_date(std::size_t column) const;
+  void refuse_odd() const;
+  // A label column's name that is also a label in the column is not a name.
+  void refuse_header() const;
+  void note_conversions(const Conversions& done);
+  // What a data frame's index becomes in a file.
+  void note_index();
+
+  // ---- Labels
+
+  const std::vector<std::string>& known_classes() const;
+  // An empty label never is a class; "NA" is where the column is said to hold words alone.
+  void note_unlabelled(const Unlabelled& unlabelled);
+  // Labels and inputs that differ only in spaces around them are one word.
+  void note_spaces();
+  void note_short_years();
+  // A chronological split keeps the order of the rows, whatever their dates say. Of several columns
+  // of dates the one nearest to that order is looked at: the others may be dates of birth.
+  void note_times(const Parts& parts);
+  // Each row's class. Names that are known come first: a test set must number its classes as the
+  // training set does.
+  std::vector<std::int64_t> number_classes(TensorDatasetParts& parts);
+
+  // ---- Tensors
+
+  std::shared_ptr<const TableColumns> fit(const std::vector<bool>& held_out,
+                                          const std::vector<std::string>& class_names);
+  UnknownWords unknown_words(std::size_t column, std::vector<std::int64_t>&& rows) const;
+  Tensor input_tensor(const TableColumns& table, const std::vector<std::int64_t>& rows,
+                      std::vector<UnknownWords>& unknown);
+  Tensor images(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const;
+  Tensor target_tensor(const std::vector<std::int64_t>& classes,
+                       const std::vector<std::int64_t>& rows) const;
+
+  TableFile file_;
+  const std::string& name_;
+  const CsvOptions& options_;
+  std::vector<Reading> how_;
+  std::vector<DateOrder> orders_;
+  bool header_ = false, told_by_label_ = false;
+  ColumnNames names_;
+  std::size_t label_ = kNone, group_ = kNone;
+  LabelRule rule_;
+  std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
+  std::vector<std::size_t> categories_;
+  std::vector<RawColumn> raw_;
+  std::vector<std::int64_t> lines_;  // of the file, where rows begin
+  std::int64_t rows_ = 0;
+  Notes notes_;
+};
+
+}  // namespace tenon::data

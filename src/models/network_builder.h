@@ -1,0 +1,107 @@
+// Builder of networks from TOML: the class that network_builder.cpp (modules and layers) and
+// network_structures.cpp (sequences, repeats, residuals, branches, blocks) implement.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/models.h>
+
+#include "models/file_head.h"
+#include "models/file_parts.h"
+
+namespace tenon::models {
+
+/// Builds the network of a file. Throws FormatError with the line and the layer.
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const io::TomlValue& tree, const std::string& source, const Options& options);
+
+  const Info& info() const { return head_.info; }
+
+  nn::AnyModule build();
+
+ private:
+  // The module whose layers are being read.
+  struct Open {
+    std::function<void(const std::string&, const nn::AnyModule&)> keep;
+    std::function<Tensor(const std::string&, const Tensor&)> own;  // a parameter of its own
+    std::string path;
+    std::int64_t layers = 0;  // so far: the name of one without a name
+  };
+
+  // ---- Faults
+  template <class F>
+  void for_file(F&& work);
+  [[noreturn]] void refuse(int line, const std::string& layer, std::string what) const;
+
+  // ---- Modules
+  template <class Part>
+  nn::AnyModule built(const std::shared_ptr<Part>& part);
+  // Scores of each token at each place, of each place for both ends of an answer, or of classes.
+  void check_output(const Tensor& x) const;
+  template <class Part>
+  static Open open_of(Part& part, const std::string& path) {
+    return {[&part](const std::string& name, const nn::AnyModule& m) { part.keep(name, m); },
+            [&part](const std::string& name, const Tensor& init) { return part.own(name, init); },
+            path};
+  }
+  // A child of the open module, whose layers are what `fill` gives.
+  template <class Fill>
+  FileStep within(const std::string& name, const std::string& kind, Fill&& fill);
+  std::string path_of(const std::string& name) const;
+  // The layer's `name` with "{k + 1}" replaced by the number; "" if it has none.
+  std::string name_of(const io::TomlValue& layer, const Variables& variables) const;
+  std::string next_name(const std::string& given);
+
+  // ---- Layers
+  // A list of layers, or one.
+  Flow list(const io::TomlValue& value, const Variables& variables, Tensor& x);
+  // "conv2d (0): …" without "conv2d (0)", because the message names "layer 0 (conv2d)" already.
+  static std::string without_kind(const std::string& what, const std::string& kind);
+  void layer(const io::TomlValue& value, const Variables& variables, Tensor& x, Flow& out);
+  void plain(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out);
+  void count(const LayerKeys& keys, const std::string& path, const Tensor& parameter);
+  // The layer's part in what goes place by place.
+  void take_by_place(const LayerKeys& keys, const FileLayer& made);
+  // A vector that is added: a parameter of the module around it.
+  void bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out);
+  // In evaluation, so that nothing is drawn or renewed.
+  Tensor shape_behind(FileLayer& made, const Tensor& x);
+  Tensor parameter(const std::string& path) const;
+
+  // ---- Structures
+  bool structure(LayerKeys& keys, const std::string& name, const io::TomlValue& value, Tensor& x,
+                 Flow& out);
+  Flow sequence(LayerKeys& keys, Tensor& x);
+  Flow repeat(LayerKeys& keys, Tensor& x);
+  Flow residual(LayerKeys& keys, Tensor& x);
+  Flow branches(LayerKeys& keys, Tensor& x);
+  static Tensor joined(const std::vector<Tensor>& parts, const std::string& how, int axis);
+  // Adds the names that texts below use, and the keys.
+  static void collect_names(const io::TomlValue& value, std::unordered_set<std::string>& names);
+  const io::TomlValue& block_named(const std::string& name, int line) const;
+  FileStep block(LayerKeys& keys, const std::string& given, const io::TomlValue& call, Tensor& x);
+
+  const io::TomlValue& tree_;
+  const std::string& source_;  // of the text, for messages
+  const Options& options_;
+  FileHead head_;
+  Variables globals_;
+  Open* open_ = nullptr;
+  FilePass pass_;  // what layers so far kept, without memory
+  FileLayers all_;
+  std::size_t state_ = 0, memory_ = 0;            // tensors of layers so far
+  bool in_decoder_ = false;                       // of a network that translates
+  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
+  StateDict named_;                               // parameters so far, by path
+  std::int64_t layers_ = 0, parameters_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace tenon::models
