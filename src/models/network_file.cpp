@@ -24,11 +24,11 @@ using Kind = TomlValue::Kind;
 
 constexpr std::size_t kMostTensors = 50'000;
 constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
-constexpr int kDeepest = 60;                        // structures within each other
-constexpr std::size_t kMostBlockVariables = 1'000;  // set again for each use of the block
+constexpr int kDeepest = 60;                        // nesting of structures
+constexpr std::size_t kMostBlockVariables = 1'000;  // evaluated for each use of the block
 constexpr std::uint64_t kMostText = 4 << 20;
 
-// What was refused already, with all that can be said of it.
+// An error whose message already has the file, the line and the layer.
 class FileRefusal : public FormatError {
  public:
   using FormatError::FormatError;
@@ -76,9 +76,9 @@ class NetworkBuilder {
   // The module whose layers are being read.
   struct Open {
     std::function<void(const std::string&, const nn::AnyModule&)> keep;
-    std::function<Tensor(const std::string&, const Tensor&)> own;  // a parameter of its own
+    std::function<Tensor(const std::string&, const Tensor&)> own;  // adds a parameter to the module
     std::string path;
-    std::int64_t layers = 0;  // so far: the name of one without a name
+    std::int64_t layers = 0;  // so far; their number names a layer without a name
   };
 
   // ---- Faults
@@ -132,7 +132,8 @@ class NetworkBuilder {
     return nn::AnyModule(std::static_pointer_cast<const nn::Module>(part));
   }
 
-  // Scores of each token at each place, of each place for both ends of an answer, or of classes.
+  // The output must be scores: of every token for every position, of every position for both ends
+  // of an answer, or of classes.
   void check_output(const Tensor& x) const {
     const Info& info = head_.info;
     const bool spans = info.finds_spans();
@@ -161,7 +162,7 @@ class NetworkBuilder {
             path};
   }
 
-  // A child of the open module, whose layers are what `fill` gives.
+  // Adds a child to the open module; `fill` reads the layers of the child.
   template <class Fill>
   FileStep within(const std::string& name, const std::string& kind, Fill&& fill) {
     const auto part = std::make_shared<FilePart>(kind);
@@ -182,17 +183,17 @@ class NetworkBuilder {
   std::string name_of(const TomlValue& layer, const Variables& variables) const {
     const TomlValue* given = layer.is(Kind::Table) ? layer.find("name") : nullptr;
     if (given == nullptr) return "";
-    if (!given->is(Kind::Text) || given->text.empty())
-      throw FileFault{given->line, "a name is a text, as in name = \"conv1\""};
+    if (!given->is(Kind::String) || given->text.empty())
+      throw FileFault{given->line, "a name is a string, as in name = \"conv1\""};
     std::string out;
     for (std::size_t at = 0; at < given->text.size();) {
       const std::size_t start = given->text.find('{', at), end = given->text.find('}', start);
       out += given->text.substr(at, start - at);
       if (start == std::string::npos) break;
       if (end == std::string::npos)
-        throw FileFault{given->line, cat("the name '", given->text, "' has no } behind its {")};
+        throw FileFault{given->line, cat("the name '", given->text, "' has no } after its {")};
       TomlValue number;
-      number.kind = Kind::Text;
+      number.kind = Kind::String;
       number.line = given->line;
       number.text = given->text.substr(start + 1, end - start - 1);
       out += std::to_string(whole_of(number, variables, "a number in a name", 0));
@@ -211,7 +212,7 @@ class NetworkBuilder {
   }
 
   // ---- Layers
-  // A list of layers, or one.
+  // Reads a list of layers, or a single layer.
   Flow list(const TomlValue& value, const Variables& variables, Tensor& x) {
     Flow out;
     if (!value.is(Kind::List)) {
@@ -256,7 +257,7 @@ class NetworkBuilder {
       if (const std::size_t at = what.find(shape); at != std::string::npos)
         what.replace(at, shape.size(), shape_text(x));
       else
-        what += cat("; ", shape_text(x), " arrives");
+        what += cat("; the input is ", shape_text(x));
       refuse(value.line, label, what);
     }
     --depth_;
@@ -271,7 +272,7 @@ class NetworkBuilder {
     for (const nn::NamedTensor& p : made.module.named_parameters())
       count(keys, cat(path, ".", p.name), p.tensor);
     open_->keep(name, made.module);
-    take_by_place(keys, made);
+    merge_by_position(keys, made);
     x = shape_behind(made, x);
     out.push_back(std::move(made.step));
   }
@@ -285,13 +286,13 @@ class NetworkBuilder {
       keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
   }
 
-  // The layer's part in what goes place by place.
-  void take_by_place(const LayerKeys& keys, const FileLayer& made) {
-    if (made.by_place == ByPlace::None || all_.by_place == ByPlace::None)
-      all_.by_place = ByPlace::None;
+  // Records how the layer computes a sequence position by position, and its state.
+  void merge_by_position(const LayerKeys& keys, const FileLayer& made) {
+    if (made.by_position == ByPosition::None || all_.by_position == ByPosition::None)
+      all_.by_position = ByPosition::None;
     else
-      all_.by_place = std::max(all_.by_place, made.by_place);
-    if (in_decoder_ && made.by_place == ByPlace::None)
+      all_.by_position = std::max(all_.by_position, made.by_position);
+    if (in_decoder_ && made.by_position == ByPosition::None)
       keys.refuse(cat(keys.kind(),
                       " reads all positions at once, and a translation is generated position by "
                       "position: use causal = true if the layer has it, or put it "
@@ -307,7 +308,7 @@ class NetworkBuilder {
     }
   }
 
-  // A vector that is added: a parameter of the module around it.
+  // Adds a vector to the features; the vector is a parameter of the enclosing module.
   void bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {
     (void)keys.own();
     keys.finish();
@@ -319,7 +320,7 @@ class NetworkBuilder {
     out.push_back([value](const Tensor& in, FilePass&) { return in + value; });
   }
 
-  // In evaluation, so that nothing is drawn or renewed.
+  // Runs the layer in evaluation mode, so that no random number is drawn and no buffer is updated.
   Tensor shape_behind(FileLayer& made, const Tensor& x) {
     const ShapesOnly scope;
     made.module.eval();
@@ -443,7 +444,7 @@ class NetworkBuilder {
       for (const TomlValue& layers : each.items) flows.push_back(add(layers));
     if (flows.empty()) keys.refuse("branches: there are none, as in [ [ ... ], [ ... ] ]");
     if (join == "concat" && axis != x.rank() - 1) {
-      all_.by_place = ByPlace::None;
+      all_.by_position = ByPosition::None;
       if (in_decoder_)
         keys.refuse(cat("branches: a translation is generated position by position, and axis ",
                         axis, " joins positions; axis = 2 joins features"));
@@ -465,8 +466,9 @@ class NetworkBuilder {
       x = without_memory(y.shape(), y.dtype(), y.device());
     } catch (const Error&) {
       keys.refuse(cat("branches give ", shapes, ", which ",
-                      join == "concat" ? cat("do not go together along axis ", axis)
-                                       : std::string("must be the same to be joined so")));
+                      join == "concat"
+                          ? cat("do not fit together along axis ", axis)
+                          : cat("must have the same shape for join = \"", join, "\"")));
     }
     return out;
   }
@@ -479,9 +481,9 @@ class NetworkBuilder {
     return out;
   }
 
-  // Adds the names that texts below use, and the keys.
+  // Adds all keys below `value`, and all names in its strings.
   static void collect_names(const TomlValue& value, std::unordered_set<std::string>& names) {
-    if (value.is(Kind::Text)) {
+    if (value.is(Kind::String)) {
       const auto of_name = [](char c) { return Variables::is_name(std::string("a") + c); };
       for (std::size_t from = 0, at = 0; at <= value.text.size(); ++at)
         if (at == value.text.size() || !of_name(value.text[at])) {
@@ -521,11 +523,11 @@ class NetworkBuilder {
     std::string cycle = name;
     for (auto open = open_blocks_.rbegin(); open != open_blocks_.rend(); ++open) {
       cycle = cat(*open, " -> ", cycle);
-      if (*open == name) keys.refuse(cat("block '", name, "' is a part of itself: ", cycle));
+      if (*open == name) keys.refuse(cat("block '", name, "' contains itself: ", cycle));
     }
     if (body.entries.size() > kMostBlockVariables)
-      throw FileFault{body.line, cat("block '", name, "' has more than ", kMostBlockVariables,
-                                     " variables of its own")};
+      throw FileFault{body.line,
+                      cat("block '", name, "' has more than ", kMostBlockVariables, " variables")};
     Variables inner(&globals_);
     std::unordered_set<std::string> used;
     if (call.entries.size() > 1) collect_names(body, used);
@@ -547,22 +549,22 @@ class NetworkBuilder {
   }
 
   const TomlValue& tree_;
-  const std::string& source_;  // of the text, for messages
+  const std::string& source_;  // the file's path, for messages
   const Options& options_;
   FileHead head_;
   Variables globals_;
   Open* open_ = nullptr;
-  FilePass pass_;  // what layers so far kept, without memory
+  FilePass pass_;  // values that the layers so far kept, without memory
   FileLayers all_;
-  std::size_t state_ = 0, memory_ = 0;            // tensors of layers so far
-  bool in_decoder_ = false;                       // of a network that translates
-  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
-  StateDict named_;                               // parameters so far, by path
+  std::size_t state_ = 0, memory_ = 0;            // number of tensors of the layers so far
+  bool in_decoder_ = false;                       // the layers being read are a decoder's
+  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks being read
+  StateDict named_;                               // parameters of the layers so far, by path
   std::int64_t layers_ = 0, parameters_ = 0;
   int depth_ = 0;
 };
 
-// The facts of a network, which is built without memory.
+// The facts of a network; builds the network without memory to check it.
 Info checked_info(const TomlValue& tree, const std::string& source, const Options& options) {
   const ShapesOnly scope;
   NetworkBuilder builder(tree, source, options);
@@ -597,7 +599,7 @@ void require_file_takes(const NetworkFile& file, const Options& options) {
         cat("model '", file.path, "' does not support 'head': change the last layers of the file"));
 }
 
-// Nothing is drawn before the whole file is known to be right.
+// Draws no random number before the whole file has been checked.
 nn::AnyModule built(const TomlValue& tree, const NetworkFile& file, const Options& options,
                     bool is_checked) {
   if (!is_checked && !ShapesOnly::is_on()) (void)checked_info(tree, file.path, options);

@@ -237,7 +237,7 @@ batch = "channels[2]"
   says("channels[i + 1]", "chanels[0]", "did you mean 'channels'?");
   says("length(channels)", "length(half)", "length takes the name of a list, not 'half'");
   says("length(channels)", "length(channels + 1)", "is neither a number nor an expression");
-  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a truth value");
+  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a boolean");
   says("batch = \"channels[2]\"", "batch = \"half / 8\"", "recipe: batch is 0.5");
 }
 
@@ -438,17 +438,17 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});
   says(file_of("{ max_pool2d = 2, divisor = 3 }"), {"has no setting 'divisor'"});
   says(file_of("{ avg_pool2d = 2, dilation = 3 }"), {"has no setting 'dilation'"});
-  says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and [N, 1, 8, 8] arrives"});
+  says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and the input is [N, 1, 8, 8]"});
   says(file_of("{ repeat = 3, layers = [\n{ conv2d = 4, kernel = 4 },\n{ max_pool2d = 2 } ] }"),
        {"line 5, layer 2 (conv2d)", "[N, 4, 2, 2]", "in pass 2 of 3 of the repeat on line 4"});
   says(file_of("{ residual = [ { conv2d = 4, kernel = 3 } ] }"),
        {"its layers give [N, 4, 6, 6], and their input is [N, 1, 8, 8]: add shortcut"});
   says(file_of("{ branches = [ [ { max_pool2d = 2 } ], [ \"relu\" ] ] }"),
-       {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not go together along axis 1"});
+       {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not fit together along axis 1"});
   says(file_of("{ block = \"a\" }",
                "[blocks.a]\nlayers = [ { block = \"b\" } ]\n"
                "[blocks.b]\nlayers = [ { block = \"a\" } ]\n"),
-       {"line 9", "block 'a' is a part of itself: a -> b -> a", "in block 'b' on line 7"});
+       {"line 9", "block 'a' contains itself: a -> b -> a", "in block 'b' on line 7"});
   says(file_of("{ block = \"aa\" }", "[blocks.a]\nlayers = [ \"relu\" ]\n"), {"did you mean 'a'?"});
   says(file_of("{ block = \"a\", strid = 2 }",
                "[blocks.a]\nlayers = [ { max_pool2d = 2, stride = \"stride\" } ]\n"),
@@ -525,9 +525,9 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
   says("input = [5]\nclasses = 9\n", "{ embedding = 4 }",
        {"layer 0 (embedding)", "takes token numbers"});
   says("input = [5, 2]\nclasses = 9\ntokens = true\n", "{ embedding = 4 }",
-       {"line 1", "it is the number of places"});
+       {"line 1", "it is the sequence length"});
   says("input = [5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
-       {"line 1", "two and the number of places"});
+       {"line 1", "2 and the sequence length"});
   says("input = [2, 5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
        {"line 3", "encoder = [ ... ]"});
   says(tokens + "encoder = [ \"relu\" ]\n", "{ embedding = 4 }", {"line 4", "pairs = true"});
@@ -544,7 +544,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"layer 3 (add)", "did you mean 'before'?"});
   says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"before\" }",
        {"layer 3 (add)", "[N, 5, 9]"});
-  says(tokens, "{ embedding = 4 }, { keep = \"memory\" }", {"is the encoder's"});
+  says(tokens, "{ embedding = 4 }, { keep = \"memory\" }", {"is reserved for the encoder"});
   says(tokens, "{ embedding = 4 }, { transformer_decoder_layer = 2 }", {"pairs = true"});
   says(tokens, "{ embedding = 4 }, { attention = 2 }", {"needs queries and keys"});
   says(tokens,
