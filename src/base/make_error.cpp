@@ -1,4 +1,4 @@
-// What each part of a message adds to the fields of its error.
+// Sets the fields of an error from the parts of its message.
 #include "base/make_error.h"
 
 namespace tenon {

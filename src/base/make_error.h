@@ -1,5 +1,5 @@
-// make_error(): joins the parts of a message as cat() does, and records as fields of the error what
-// the parts are: the operation and layer of an OpPlace, shapes, a file, a line.
+// make_error(): joins the parts of a message as cat() does, and also stores typed parts as fields
+// of the error: the operation and layer of an OpPlace, shapes, a file, a line.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,11 @@ struct LineNumber {
 };
 inline void append_to(std::string& out, LineNumber line) { append_to(out, line.number); }
 
-/// A message in the making.
+/// A message under construction, and the fields found in its parts so far.
 struct Message {
   std::string text;
   ErrorFields fields;
-  bool knows_operands = false;  // fields.shapes are complete
+  bool knows_operands = false;  // fields.shapes is complete
 };
 template <class T>
 void append_to(Message& message, const T& part) {

@@ -1,4 +1,4 @@
-// The parts of cat() that need a library, and the search for the nearest name behind "did you mean
+// The non-inline parts of cat(), and the search for the nearest name behind "did you mean
 // …?".
 #include "base/str.h"
 
