@@ -22,7 +22,7 @@ namespace {
 
 std::string in_quotes(std::string_view field) { return cat("'", field.substr(0, 60), "'"); }
 
-// What was not said is as in the table that a model has learnt.
+// The number format: from the options, otherwise from the table that the model was trained on.
 io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) {
   const bool told = !options.decimal.empty() || !options.thousands.empty();
   if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
@@ -70,7 +70,7 @@ class CsvTable {
     const Chosen chosen = divided ? table_read.division->choose(Split::All) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     if (divided && options_.split.chronological) note_times(chosen.parts);
-    // What words and missing numbers become is learnt from the training part alone.
+    // The encoding of words and missing numbers is fitted on the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
     std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
@@ -92,7 +92,7 @@ class CsvTable {
     return out;
   }
 
-  // ---- Which column is what
+  // ---- Roles of columns
 
   std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
   ColumnTitle title(std::size_t column) const {
@@ -102,11 +102,11 @@ class CsvTable {
     return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
   }
 
-  // Whether a column is given by its name, and not by its number.
+  // Whether a column is given by name, not by number.
   static bool is_name(const std::string& column) {
     return column.empty() || column.find_first_not_of("0123456789") != std::string::npos;
   }
-  bool names_are_told() const {
+  bool options_name_columns() const {
     std::vector<std::string> told{options_.split.group};
     if (options_.labelled) told.push_back(options_.label_name);
     for (const auto* more : {&options_.categories, &options_.left_out, &options_.dates})
@@ -119,7 +119,7 @@ class CsvTable {
     Notes of_names;
     const ColumnNames names(file_.first_row(), first_line(), of_names);
     HeaderGuess guess{options_.rows.header.value_or(true)};
-    if (!options_.rows.header && !holds_known_names(names) && !names_are_told())
+    if (!options_.rows.header && !has_known_names(names) && !options_name_columns())
       guess = guess_header(file_, options_.labelled ? default_label() : kNone);
     header_ = guess.header;
     if (header_) {
@@ -129,11 +129,11 @@ class CsvTable {
     }
     if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
       guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";
-    // Of a model's columns the names would be known.
+    // With a trained model, the guess needs no note: a header would have the model's column names.
     if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
   }
-  bool holds_known_names(const ColumnNames& names) const {
+  bool has_known_names(const ColumnNames& names) const {
     return options_.columns != nullptr && !options_.columns->columns.empty() &&
            std::all_of(options_.columns->columns.begin(), options_.columns->columns.end(),
                        [&](const TableColumn& column) {
@@ -149,7 +149,7 @@ class CsvTable {
                                    " is not one of its ", columns, " columns");
     return static_cast<std::size_t>(at);
   }
-  // A column that must be there.
+  // The column of this name or number; throws if there is none.
   std::size_t find(const std::string& column) const {
     if (const std::size_t at = names_.find(column, name_); at != kNone) return at;
     if (!header_ && !is_name(column) && column.size() < 9)
@@ -176,7 +176,8 @@ class CsvTable {
         if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
       if (!found.empty()) label_ = found[0];
       const bool known = options_.columns && !options_.columns->label.empty();
-      // Not the table that the model was trained on, and no option names another label column.
+      // This is another table than the one the model was trained on, and no option names its label
+      // column.
       if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
         throw FormatError(
             cat(no_column(options_.columns->label),
@@ -224,8 +225,8 @@ class CsvTable {
     if (group_ != kNone && group_ == label_ && !options_.classes)
       throw make_error<ValueError>(FileName{name_}, ": the target cannot be what groups rows");
   }
-  // By name; without names, or with none in the header that is known, by place. The parts of a date
-  // share their column, and no other two do.
+  // Finds the model's input columns: by name, or by position if the model or the header has no
+  // names. Only the parts of a date share a column.
   void find_known_inputs() {
     const std::vector<TableColumn>& known = options_.columns->columns;
     const bool by_name =
@@ -238,7 +239,7 @@ class CsvTable {
       std::vector<bool> taken(file_.columns());
       for (std::size_t k = 0; k < known.size(); ++k) {
         const std::size_t at = names_.find(known[k].name, name_);
-        // Another table than the model learnt by, where find() is asked for what a user wrote.
+        // Not find(): its error is for a name that the user wrote; here the table is another one.
         if (at == kNone)
           throw FormatError(cat(no_column(known[k].name), ", which the model reads"));
         if (taken[at] && !shares(k))
@@ -296,8 +297,9 @@ class CsvTable {
     if (rows_ == 0 && rows.unlabelled.rows.count > 0)
       throw make_error<FormatError>(FileName{name_}, ": none of its ", rows.unlabelled.rows.count,
                                     " rows has a label in ", title(label_).text(),
-                                    " (label=NAME says which column holds them)");
-    if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": holds a header but no rows");
+                                    " (label=NAME says which column contains them)");
+    if (rows_ == 0)
+      throw make_error<FormatError>(FileName{name_}, ": contains a header but no rows");
     note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
     note_unlabelled(rows.unlabelled);
     read_again();
@@ -308,7 +310,7 @@ class CsvTable {
     note_conversions(rows.conversions);
     note_index();
   }
-  // How many fields of each row are missing; empty where none is.
+  // The number of missing fields in each row; empty if no field is missing.
   std::vector<std::int32_t> missing_of_rows() const {
     std::vector<std::int32_t> out;
     for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
@@ -324,8 +326,8 @@ class CsvTable {
     }
     return out;
   }
-  // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
-  // month comes first too.
+  // Reads some columns again: as words if most fields are not numbers, as dates with the month
+  // first if the fields show that order.
   void read_again() {
     std::vector<Reading> again(how_.size());
     std::vector<DateOrder> orders = orders_;
@@ -354,7 +356,7 @@ class CsvTable {
     if (raw.odd.count > 0 || (raw.date_orders & kYearFirst) != 0) return;
     if (raw.date_orders == (kDayFirst | kMonthFirst))
       throw make_error<FormatError>(FileName{name_}, ": ", title(column).text(),
-                                    " holds dates with ambiguous day and month: dayfirst=yes or "
+                                    " contains dates with ambiguous day and month: dayfirst=yes or "
                                     "dayfirst=no says which comes first");
   }
   [[noreturn]] void refuse_words(std::size_t column) const {
@@ -423,7 +425,7 @@ class CsvTable {
     note(done.exponents, "numbers have Fortran's exponents (1.5D+03)");
     note(done.rounded, "integers are rounded, because float32 cannot represent them");
   }
-  // What a data frame's index becomes in a file.
+  // Notes a first column that looks like the index of a data frame.
   void note_index() {
     if (!header_ || !names_.unnamed(0) ||
         std::find(inputs_.begin(), inputs_.end(), 0u) == inputs_.end() ||
@@ -445,7 +447,8 @@ class CsvTable {
     return options_.class_names.empty() && options_.columns ? options_.columns->class_names
                                                             : options_.class_names;
   }
-  // An empty label never is a class; "NA" is where the column is said to hold words alone.
+  // Notes rows without a label. An empty label is never a class; "NA" is one if the user declares
+  // the column a category.
   void note_unlabelled(const Unlabelled& unlabelled) {
     const OddField& rows = unlabelled.rows;
     if (rows.count == 0) return;
@@ -495,8 +498,9 @@ class CsvTable {
                               "2068"),
                           years.count, cat(name_, ", line ", years.line)});
   }
-  // A chronological split keeps the order of the rows, whatever their dates say. Of several columns
-  // of dates the one nearest to that order is looked at: the others may be dates of birth.
+  // A chronological split keeps the order of the rows, so rows that are not in the order of their
+  // dates are noted. Of several date columns, the one closest to the row order is checked; others
+  // may be dates of birth.
   void note_times(const Parts& parts) {
     std::size_t column = kNone;
     OrderOfTimes order;
@@ -518,8 +522,8 @@ class CsvTable {
     note(order.shared,
          " rows have the same date as a row in another part. 'chronological' divides between rows");
   }
-  // Each row's class. Names that are known come first: a test set must number its classes as the
-  // training set does.
+  // The class of each row. Known class names come first, so that a test set numbers its classes
+  // like the training set.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
     TableClasses classes = number_labels({.column = raw_[label_],
                                           .known = known_classes(),
@@ -590,7 +594,7 @@ class CsvTable {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
         throw make_error<FormatError>(
             FileName{name_}, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])],
-            " holds ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
+            " contains ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};
@@ -599,7 +603,7 @@ class CsvTable {
   }
   Tensor target_tensor(const std::vector<std::int64_t>& classes,
                        const std::vector<std::int64_t>& rows) const {
-    // A quantity is a row of one number, as a layer with one output gives it.
+    // A regression target has shape [N, 1], like the output of a layer with one output.
     const Shape shape = options_.labelled && !options_.classes ? Shape{std::ssize(rows), 1}
                                                                : Shape{std::ssize(rows)};
     if (!classes.empty()) {
@@ -623,10 +627,10 @@ class CsvTable {
   ColumnNames names_;
   std::size_t label_ = kNone, group_ = kNone;
   LabelRule rule_;
-  std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
+  std::vector<std::size_t> inputs_;  // the file's column of each TableColumn
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
-  std::vector<std::int64_t> lines_;  // of the file, where rows begin
+  std::vector<std::int64_t> lines_;  // line of the file at which each row begins
   std::int64_t rows_ = 0;
   Notes notes_;
 };

@@ -1,5 +1,5 @@
-// Text in the numbers of a tokenizer: windows to go on from, windows with hidden words, and lines
-// with a class.
+// Text datasets with a tokenizer: windows for language modelling, windows with masked words, and
+// lines with a class.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -39,7 +39,7 @@ std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   return number;
 }
 
-// What one text lost, where anybody counts it.
+// Counts what one text lost in encoding, if `losses` is given.
 void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std::int64_t unknown,
                   std::string_view where) {
   if (losses == nullptr) return;
@@ -47,7 +47,7 @@ void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std:
   losses->add(cut, unknown, where);
 }
 
-// Tokens of a part of a text, where its windows begin, and what the vocabulary does not hold.
+// The tokens of a part of a text, the starts of its windows, and notes on unknown words.
 struct WindowText {
   std::string file;
   Split part;
@@ -174,7 +174,7 @@ struct ClassLine {
   bool of_test_file = false;
 };
 
-// Lines of a class and as many texts as the first line has.
+// Lines with a class and one text or two, as in the first line.
 struct ClassLineSet {
   std::shared_ptr<const LineReader> file;  // owns the text
   std::deque<ClassLine> lines;             // grows without a copy
@@ -184,7 +184,7 @@ struct ClassLineSet {
   Notes notes;
 };
 
-// Lines that a ClassLineSet holds.
+// Lines of a ClassLineSet.
 using LinesOfPart = std::vector<const ClassLine*>;
 
 // The columns of the class and the texts of a line.
@@ -193,7 +193,7 @@ struct ClassLineColumns {
   std::vector<std::size_t> texts;
 };
 
-// As a header says. Columns that are neither are noted.
+// Finds the columns by the names in a header, and notes columns that are neither text nor class.
 ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& notes) {
   const ColumnNames& header = lines.header();
   const std::size_t count = lines.columns();
@@ -219,7 +219,7 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
   return out;
 }
 
-// As usual: the class, then its texts, or the other way round.
+// The columns without a header: the class before its texts, or after them.
 ClassLineColumns usual_columns(std::size_t count, bool class_last, std::int64_t line) {
   if (count < 2 || count > 3)
     throw make_error<FormatError>("line ", LineNumber{line}, " is not ",
@@ -364,11 +364,11 @@ class ClassLines : public DatasetWith<Provenance> {
   NarrowTokens tokens_;
   std::vector<Row> rows_;
   std::vector<std::int32_t> classes_;
-  TokenRow lines_;  // of each sample; below 0: of the test file
+  TokenRow lines_;  // line of each sample; negative: a line of the test file
   Notes notes_;
 };
 
-// Which lines a part has.
+// Chooses the lines of a part.
 Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names,
                     const std::vector<std::string_view>& groups, Split split,
                     const ClassLineOptions& options, const std::string& file) {
@@ -377,10 +377,10 @@ Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& name
   samples.marks.classes.reserve(all.size());
   for (const ClassLine* line : all) {
     samples.marks.classes.push_back(line->name);
-    if (line->of_test_file) samples.lies_in.resize(all.size());
+    if (line->of_test_file) samples.fixed_parts.resize(all.size());
   }
-  for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
-    if (all[k]->of_test_file) samples.lies_in[k] = Split::Test;
+  for (std::size_t k = 0; k < samples.fixed_parts.size(); ++k)
+    if (all[k]->of_test_file) samples.fixed_parts[k] = Split::Test;
   samples.marks.groups = numbers_of_words(groups);
   const bool own_test = !options.test_file.empty();
   return choose_samples(own_test ? without_test(options.split, file) : options.split, split,
@@ -414,7 +414,7 @@ TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::i
   TokenRow tokens = tokenizer.encode(text, true, &unknown);
   count_losses(losses, tokenizer, std::ssize(tokens) > length, unknown, where);
   if (std::ssize(tokens) <= length) return tokens;
-  // What ends a text stays: [SEP].
+  // The token that ends a text, [SEP], is kept.
   const TokenRow around = tokenizer.encode("");
   const std::int64_t last = tokens.back();
   tokens.resize(at(length));
@@ -432,7 +432,7 @@ TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view firs
   const std::int64_t most = std::max<std::int64_t>(0, length - 3);
   count_losses(losses, tokenizer, std::ssize(a) + std::ssize(b) > most, unknown, where);
   if (std::ssize(a) + std::ssize(b) > most) {
-    // The longer one gives; both where neither fits half the places.
+    // The longer text is cut; both are cut if neither fits half the length.
     const bool swapped = a.size() > b.size();
     std::int64_t shorter = std::min(std::ssize(a), std::ssize(b));
     std::int64_t longer = shorter > most ? shorter : std::max(shorter, most - shorter);
@@ -452,14 +452,14 @@ TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view firs
 
 namespace {
 
-// A text, and the stretches of its parts.
+// A text, and the ranges of its parts.
 struct OwnText {
   std::string text;
   TextParts parts;
 };
 
-// Checked as a whole: the tokenizer sees one stretch at a time and would count bytes from its
-// start.
+// The whole text is checked here, because the tokenizer reads one range at a time and would count
+// bytes from its start.
 std::string whole_text_of(const std::string& file) {
   std::string text = io::as_text(io::read_file(file), file);
   if (const std::size_t bad = io::not_utf8(text); bad != std::string::npos)
@@ -468,7 +468,7 @@ std::string whole_text_of(const std::string& file) {
   return text;
 }
 
-// Windows of a part that is those stretches of a file's text.
+// The windows of a part; `stretches` are its ranges of the file's text.
 WindowText token_windows(const std::string& path, Split part, std::string_view text,
                          const Stretches& stretches, const Tokenizer& tokenizer,
                          const TokenTextOptions& options) {
@@ -541,7 +541,7 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
     };
     const auto of_test_file = [&] {
       const std::string text = whole_text_of(options.test_file);
-      (void)text_parts(text, options.split, true, true, file);  // refuses what divides no text
+      (void)text_parts(text, options.split, true, true, file);  // checks the options
       return windows(options.test_file, Split::Test, text, {{0, text.size()}});
     };
     const bool own_test = !options.test_file.empty();
@@ -559,7 +559,7 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
 std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
                                          const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
-  return read_token_text(file, kept_elsewhere(tokenizer), options)(split);
+  return read_token_text(file, non_owning(tokenizer), options)(split);
 }
 
 namespace {
@@ -567,7 +567,7 @@ namespace {
 ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
   return naming_file(file, [&] {
     ClassLineSet out = parse_class_lines(file, options);
-    if (out.lines.empty()) throw FormatError("holds no lines");
+    if (out.lines.empty()) throw FormatError("contains no lines");
     return out;
   });
 }
@@ -607,7 +607,7 @@ ClassLineSet test_lines(const ClassLineSet& own, const std::string& file,
   return out;
 }
 
-// `test`: lines of the test file, where the part takes some.
+// `test`: lines of the test file if the part contains some, otherwise null.
 std::shared_ptr<Dataset> part_of_lines(const ClassLineSet& own, const ClassLineSet* test,
                                        const Tokenizer& tokenizer, const std::string& file,
                                        Split split, const ClassLineOptions& options) {
@@ -655,7 +655,7 @@ PartReader read_class_lines(const std::string& file, std::shared_ptr<const Token
 std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                           const Tokenizer& tokenizer,
                                           const ClassLineOptions& options) {
-  return read_class_lines(file, kept_elsewhere(tokenizer), options)(split);
+  return read_class_lines(file, non_owning(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data
