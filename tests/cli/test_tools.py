@@ -357,7 +357,7 @@ class Data(CommandTest):
             with open(there / name, "wb") as file:
                 file.truncate(size)  # a sparse file, which takes no space
         out = self.ok("data", "fetch", "cifar100", "--from", "file:///nowhere").out
-        self.assertIn("holds CIFAR-100 already", out)
+        self.assertIn("already contains CIFAR-100", out)
         self.assertIn("--data cifar100", out)
         (there / "test.bin").unlink()
         self.fails(4, "data", "fetch", "cifar100", "--from", "file:///nowhere", says="file:///nowhere/cifar-100-binary.tar.gz")
