@@ -504,7 +504,7 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples come from the tr
   CHECK(open(cifar, Split::All)->size() == 120);
 }
 
-TEST_CASE("source parts: drawn validation samples have a seed of their own") {
+TEST_CASE("source parts: generated validation samples have a separate seed") {
   const auto first = [](const std::string& spec, Split part) {
     const Set set = open(spec, part);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(set->input_shape().numel()));
