@@ -256,7 +256,7 @@ TEST_CASE("network file: the layer \"activation\" applies the file's activation"
       models::create(with("activation = \"gelo\"\n")),
       doctest::Contains("line 1: 'activation': 'gelo' is not an activation; did you"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
-                       doctest::Contains("'activation' is a whole number"), FormatError);
+                       doctest::Contains("'activation' is an integer"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("")),
                        doctest::Contains("line 4, layer 0 (activation): the layer \"activation\""),
                        FormatError);
@@ -430,7 +430,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
        {"kernel: there is no variable 'size'", "classes"});
   says(file_of("{ conv2d = 4, kernel = [3, 3, 3] }"), {"kernel has 3 numbers"});
   says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"),
-       {"bias is a whole number, must be true or"});
+       {"bias is an integer, must be true or"});
   says(file_of("{ linear = 3 }"),
        {"the last layer gives [N, 1, 8, 3], must be [N, outputs], as \"flatten\" and"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
@@ -474,7 +474,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
         "input = [7, 4]\nclasses = 2\nlayers = [ { repeat = 99, layers = [ { lstm = 4, "
         "layers = 1000 } ] } ]\n"},
        {"more than 50000 weights and biases", "pass 13 of 99"});
-  says(file_of("3"), {"a layer is a whole number"});
+  says(file_of("3"), {"a layer is an integer"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
   says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
@@ -492,7 +492,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says({"x.toml", "input = [4]\nlayer = []\n"},
        {"line 2: a network has no 'layer'; did you mean 'layers'"});
   says({"x.toml", "classes = 2\nlayers = []\n"}, {"'input' is missing"});
-  says({"x.toml", "input = 4\n"}, {"line 1: 'input' is a whole number; write input = [1, 28, 28]"});
+  says({"x.toml", "input = 4\n"}, {"line 1: 'input' is an integer; write input = [1, 28, 28]"});
   std::string deep = "\"relu\"";
   for (int k = 0; k < 70; ++k) deep.insert(0, "{ sequence = [ ").append(" ] }");
   says(file_of(deep), {"nested structures"});
@@ -553,7 +553,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"layer 3 (attention)", "'q' is [N, 5, 4] and values are [N, 5, 6]"});
   says(pairs, "{ embedding = 4 }, { transformer_decoder_layer = 2 }",
        {"line 6, layer 2 (transformer_decoder_layer)",
-        "the encoder gives [N, 5, 8], and [N, 5, 4]"});
+        "the encoder gives [N, 5, 8], and the input is [N, 5, 4]"});
   says(pairs, "{ embedding = 8 }, { self_attention = 2 }, { linear = 9 }",
        {"layer 2 (self_attention)", "generated position by position", "causal = true"});
   says(pairs, "{ embedding = 8 }, { add = \"memory\" }", {"layer 2 (add)", "position by position"});
