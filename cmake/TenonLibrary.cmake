@@ -234,7 +234,10 @@ target_include_directories(tenon_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURC
 target_compile_features(tenon_shared PUBLIC cxx_std_20)
 target_link_libraries(tenon_shared PRIVATE ${TENON_DEPENDENCIES} $<BUILD_INTERFACE:tenon_options>)
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
-  target_link_options(tenon_shared PRIVATE -Wl,--no-undefined -Wl,--gc-sections)
+  # Calls inside the library go to its own functions directly, without a table that another library could change.
+  target_link_options(tenon_shared PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,-Bsymbolic-functions
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  set_property(TARGET tenon_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 endif()
 # Before 1.0 a minor version may change the ABI, so it is part of the soname.
 set_target_properties(tenon_shared PROPERTIES OUTPUT_NAME tenon EXPORT_NAME tenon_shared LINKER_LANGUAGE CXX

@@ -2,6 +2,7 @@
 // of the error: the operation and layer of an OpPlace, shapes, a file, a line.
 #pragma once
 
+#include <cstdarg>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,10 +21,8 @@ struct OpPlace {
   std::vector<Shape> operands{};  ///< Shapes of the operation's inputs, where they are known.
 };
 /// "conv2d (block.3.conv1)", or "conv2d" outside of layers.
-inline void append_to(std::string& out, const OpPlace& place) {
-  out += place.operation;
-  if (!place.layer.empty()) out += (out.empty() ? "(" : " (") + place.layer + ")";
-}
+template <>
+struct TextPart<OpPlace> : PartByAddress<OpPlace, 'o'> {};
 
 /// As the functions of shape.h, for the operation that is being built.
 int normalize_axis(int axis, int rank, const OpPlace& what);
@@ -33,35 +32,38 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const OpPlace& what);
 struct FileName {
   std::string_view name;
 };
-inline void append_to(std::string& out, FileName file) { out += file.name; }
+template <>
+struct TextPart<FileName> : PartByAddress<FileName, 'F'> {};
 
 /// The line of the file that a message is about.
 struct LineNumber {
   std::int64_t number;
 };
-inline void append_to(std::string& out, LineNumber line) { append_to(out, line.number); }
-
-/// A message under construction, and the fields found in its parts so far.
-struct Message {
-  std::string text;
-  ErrorFields fields;
-  bool knows_operands = false;  // fields.shapes is complete
+template <>
+struct TextPart<LineNumber> {
+  static constexpr char kind = 'L';
+  static std::int64_t passed(LineNumber line) { return line.number; }
 };
-template <class T>
-void append_to(Message& message, const T& part) {
-  append_to(message.text, part);
+
+/// Joins parts as join_parts() does, and sets the fields that they tell.
+std::string join_message(ErrorFields& fields, const char* kinds, std::va_list parts);
+
+/// make_error() with the letters of the parts in front of them.
+template <class E>
+[[gnu::cold]] E make_error_of(const char* kinds, ...) {
+  ErrorFields fields;
+  std::va_list parts;
+  va_start(parts, kinds);
+  const std::string text = join_message(fields, kinds, parts);
+  va_end(parts);
+  return E(text, std::move(fields));
 }
-void append_to(Message& message, const OpPlace& place);
-void append_to(Message& message, const Shape& shape);
-void append_to(Message& message, FileName file);
-void append_to(Message& message, LineNumber line);
+
 /// An error whose message is these parts, one after another:
 /// `throw make_error<ShapeError>(where("dot"), ": vectors of ", a.shape(), " and ", b.shape());`.
 template <class E, class... Parts>
-E make_error(const Parts&... parts) {
-  Message message;
-  (append_to(message, parts), ...);
-  return E(message.text, std::move(message.fields));
+[[gnu::always_inline]] inline E make_error(const Parts&... parts) {
+  return make_error_of<E>(kPartKinds<TextPart<Parts>::kind...>, TextPart<Parts>::passed(parts)...);
 }
 
 /// The same error with "FILE: " in front of its message, unless the message begins so.

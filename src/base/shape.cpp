@@ -19,7 +19,7 @@ std::string list(const std::int64_t* sizes, int rank) {
   std::string out = "[";
   for (int i = 0; i < rank; ++i) {
     if (i > 0) out += ", ";
-    append_to(out, sizes[i]);
+    out += std::to_string(sizes[i]);
   }
   return out + "]";
 }

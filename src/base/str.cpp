@@ -1,5 +1,4 @@
-// The non-inline parts of cat(), and the search for the nearest name behind "did you mean
-// …?".
+// Sizes as text, and the search for the nearest name behind "did you mean …?".
 #include "base/str.h"
 
 #include <algorithm>
@@ -35,30 +34,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
-template <class T>
-void append_shortest(std::string& out, T value) {
-  if (value != value) {  // a NaN has no meaningful sign
-    out += "nan";
-    return;
-  }
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value);
-  out.append(text, end.ptr);
-}
-
 }  // namespace
-
-void append_to(std::string& out, double value) { append_shortest(out, value); }
-
-// Not through double: the shortest text for a float is shorter (0.1, not 0.10000000149011612).
-void append_to(std::string& out, float value) { append_shortest(out, value); }
-
-void append_to(std::string& out, const Scalar& value) {
-  if (value.is_whole())
-    append_to(out, value.whole());
-  else
-    append_to(out, value.real());
-}
 
 std::string nearest(std::string_view word, const std::string* candidates, int count) {
   // the distance takes time proportional to the product of both lengths

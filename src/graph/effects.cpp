@@ -2,10 +2,10 @@
 // stays unchanged. Otherwise the graph is rebuilt without its carriers.
 #include "graph/effects.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
+#include "base/sort.h"
 #include "graph/node.h"
 #include "graph/node_index.h"
 
@@ -42,8 +42,7 @@ class Stripping {
         for (Node* in : node->in().subspan(1))
           if (pending_assignment(*in)) carried_.insert(in);
     for (Node* node : order_) add(*node);
-    std::stable_sort(updates_.begin(), updates_.end(),
-                     [](const Update& a, const Update& b) { return a.made_at < b.made_at; });
+    sort_stably(updates_, [](const Update& a, const Update& b) { return a.made_at < b.made_at; });
   }
 
   Tensor stripped(const Tensor& t) const { return done_.at(t.node()); }

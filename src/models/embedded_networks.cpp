@@ -14,19 +14,22 @@ namespace {
 
 constexpr std::string_view kVariantHeader = "[variants.", kBlockHeader = "[blocks.";
 
-const NetworkText& text_of(std::string_view name) {
-  for (const NetworkText& file : network_texts())
-    if (file.name == name) return file;
+const UnpackedFile& file_of(std::string_view name) {
+  static const auto* const files = new std::vector<UnpackedFile>(unpack(packed_networks));
+  const std::string file_name = cat(name, ".toml");
+  for (const UnpackedFile& file : *files)
+    if (file.name == file_name) return file;
   throw InternalError(cat("no network file '", name, "' is embedded"));
 }
 
 }  // namespace
 
-EmbeddedNetwork::EmbeddedNetwork(const NetworkText& file)
-    : tree_(io::parse_toml(std::string(file.text), cat(file.name, ".toml"))) {
-  for (std::size_t at = 0; at < file.text.size();) {
-    const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
-    lines_.push_back(file.text.substr(at, end - at));
+EmbeddedNetwork::EmbeddedNetwork(const UnpackedFile& file)
+    : tree_(io::parse_toml(file.text, std::string(file.name))) {
+  const std::string_view text = file.text;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines_.push_back(text.substr(at, end - at));
     at = end + 1;
   }
 }
@@ -80,7 +83,7 @@ std::string EmbeddedNetwork::blocks() const {
 const EmbeddedNetwork& embedded_network(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string_view, EmbeddedNetwork> parsed;
-  const NetworkText& file = text_of(name);
+  const UnpackedFile& file = file_of(name);
   const std::lock_guard lock(mutex);
   const auto found = parsed.find(file.name);
   return found != parsed.end() ? found->second
@@ -89,7 +92,7 @@ const EmbeddedNetwork& embedded_network(std::string_view name) {
 
 std::vector<std::string> networks_of_file(std::string_view name) {
   std::vector<std::string> out;
-  const std::string_view text = text_of(name).text;
+  const std::string_view text = file_of(name).text;
   const std::string header = cat("\n", kVariantHeader);
   for (std::size_t at = text.find(header); at != std::string_view::npos;
        at = text.find(header, at + 1)) {

@@ -19,6 +19,20 @@ TEST_CASE("str: cat concatenates strings, numbers, shapes and dtypes") {
   CHECK(cat("a", 'b', std::string("c"), 1, -2, std::size_t{3}, 0.1, 2.0) == "abc1-230.12");
   CHECK(cat(Shape{2, 3}, " of ", DType::BFloat16) == "[2, 3] of bfloat16");
   CHECK(cat() == "");
+  CHECK(cat(true, static_cast<signed char>(-8), static_cast<unsigned char>(255), short{-9},
+            static_cast<unsigned short>(65535)) == "1-8255-965535");
+  CHECK(cat(std::numeric_limits<int>::min(), " ", std::numeric_limits<unsigned>::max(), " ",
+            std::numeric_limits<std::int64_t>::min(), " ",
+            std::numeric_limits<std::uint64_t>::max()) ==
+        "-2147483648 4294967295 -9223372036854775808 18446744073709551615");
+  char letters[8] = "array";
+  const char* const pointer = "pointer";
+  CHECK(cat(letters, ' ', pointer, ' ', std::string_view("view of more").substr(0, 4)) ==
+        "array pointer view");
+  CHECK(cat(Scalar(3), " ", Scalar(0.5)) == "3 0.5");
+  // More parts than registers, numbers of both kinds.
+  CHECK(cat(1, 0.5, 2, 1.5, 3, 2.5, 4, 3.5, 5, 4.5, 6, 5.5, 7, 6.5, 8, 7.5, 9, 8.5, 10, 9.5) ==
+        "10.521.532.543.554.565.576.587.598.5109.5");
   CHECK(cat(0.1f) == "0.1");
   CHECK(cat(-std::numeric_limits<double>::quiet_NaN(), -NAN) == "nannan");
 }

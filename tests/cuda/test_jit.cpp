@@ -239,8 +239,7 @@ TEST_CASE("kernel cache: processes that write at the same time leave complete fi
 TEST_CASE("embedded headers: the files of the tree, and which of them a source needs") {
   const std::string* config = embedded_header("scalar/config.h");
   REQUIRE(config != nullptr);
-  std::ifstream file("src/scalar/config.h", std::ios::binary);
-  CHECK(*config == std::string(std::istreambuf_iterator<char>(file), {}));
+  CHECK(config->find("//") == std::string::npos);
   REQUIRE(embedded_header("cuda/kernels/intrinsics.cuh") != nullptr);
   CHECK(embedded_header("scalar/none.h") == nullptr);
 
@@ -253,7 +252,13 @@ TEST_CASE("embedded headers: the files of the tree, and which of them a source n
   CHECK(std::find(names.begin(), names.end(), "scalar/log.h") == names.end());
   for (const EmbeddedFile& embedded : embedded_files()) {
     std::ifstream original(cat("src/", embedded.name), std::ios::binary);
-    CHECK(embedded.text == std::string(std::istreambuf_iterator<char>(original), {}));
+    std::string expected, line;
+    while (std::getline(original, line)) {
+      const std::size_t comment = embedded.name.ends_with(".tune") ? line.npos : line.find("//");
+      const std::size_t end = line.substr(0, comment).find_last_not_of(" \t");
+      expected += (comment == line.npos ? line : line.substr(0, end + 1)) + "\n";
+    }
+    CHECK(embedded.text == expected);
     for (const auto& [name, text] : headers_of(*embedded_header(std::string(embedded.name))))
       CHECK(!text->empty());
   }

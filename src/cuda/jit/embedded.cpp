@@ -1,49 +1,23 @@
-// Unpacks embedded headers, looks them up and follows includes.
+// Looks embedded headers up and follows includes.
 #include "cuda/jit/embedded.h"
-
-#include <zlib.h>
 
 #include <algorithm>
 #include <map>
 #include <string_view>
-
-#include <tenon/error.h>
+#include <utility>
 
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
 namespace {
 
-// The build made the stream, so an error in it is a bug of the library.
-std::string unpack(const PackedFiles& packed) {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < packed.count; ++i) size += packed.files[i].size;
-  std::string text(size, '\0');
-  z_stream zlib{};
-  zlib.next_in = const_cast<unsigned char*>(packed.bytes);  // zlib reads only
-  zlib.avail_in = static_cast<uInt>(packed.size);
-  zlib.next_out = reinterpret_cast<unsigned char*>(text.data());
-  zlib.avail_out = static_cast<uInt>(size);
-  constexpr int kGzip = 15 + 16;  // the largest window, and a gzip header
-  const bool whole = inflateInit2(&zlib, kGzip) == Z_OK &&
-                     inflate(&zlib, Z_FINISH) == Z_STREAM_END && zlib.avail_out == 0;
-  inflateEnd(&zlib);
-  if (!whole) throw InternalError("the device headers inside the library cannot be unpacked");
-  return text;
-}
-
 using Headers = std::map<std::string, std::string, std::less<>>;
 
 const Headers& all_headers() {
   static const auto* const instance = [] {
-    const std::string text = unpack(packed_files);
     auto* made = new Headers;
-    std::size_t start = 0;
-    for (std::size_t i = 0; i < packed_files.count; ++i) {
-      const PackedFile& file = packed_files.files[i];
-      made->emplace(file.name, text.substr(start, file.size));
-      start += file.size;
-    }
+    for (UnpackedFile& file : unpack(packed_headers))
+      made->emplace(file.name, std::move(file.text));
     return made;
   }();
   return *instance;

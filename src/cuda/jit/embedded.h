@@ -1,26 +1,18 @@
 // Headers for device code that are embedded in the library, and which of them a source needs.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace tenon::cuda {
+#include "base/system/packed_files.h"
 
-/// The output of cmake/EmbedFiles.cmake: one gzip stream of all files, and their sizes.
-struct PackedFile {
-  const char* name;
-  std::size_t size;  // unpacked
-};
-struct PackedFiles {
-  const unsigned char* bytes;
-  std::size_t size;
-  const PackedFile* files;
-  std::size_t count;
-};
-extern const PackedFiles packed_files;
+namespace tenon {
+extern const PackedFiles packed_headers;
+}
+
+namespace tenon::cuda {
 
 /// An embedded file. Its text lives as long as the process.
 struct EmbeddedFile {
@@ -31,7 +23,8 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-/// All embedded files by name, unpacked at the first call.
+/// All embedded files by name, unpacked at the first call. Comments of headers are left out; lines
+/// keep their numbers.
 const std::vector<EmbeddedFile>& embedded_files();
 
 /// The embedded headers that `text` includes, directly or through others, each once, by name.

@@ -19,6 +19,7 @@
 
 #include "base/index.h"
 #include "base/make_error.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "data/samples/order.h"
 
@@ -101,7 +102,7 @@ std::vector<ClassShare> class_shares(const Indices& list, std::int64_t wanted,
   }
   // Among equal remainders, the order of classes is shuffled by the seed.
   std::vector<std::int64_t> order = epoch_order(seed, 1, std::ssize(out));
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+  sort_stably(order, [&](std::int64_t a, std::int64_t b) {
     return out[at(a)].remainder > out[at(b)].remainder;
   });
   for (const std::int64_t c : order) {
@@ -157,8 +158,7 @@ std::vector<bool> take_groups(const Indices& group_order, const Indices& sizes,
 // does.
 std::vector<bool> group_fold(const SplitOptions& o, Indices order, const Indices& sizes) {
   std::vector<bool> out(sizes.size());
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return sizes[at(a)] > sizes[at(b)]; });
+  sort_stably(order, [&](std::int64_t a, std::int64_t b) { return sizes[at(a)] > sizes[at(b)]; });
   std::set<std::pair<std::int64_t, int>> folds;  // samples so far, and the fold
   for (int fold = 1; fold <= std::min<std::int64_t>(o.folds, std::ssize(sizes)); ++fold)
     folds.emplace(0, fold);

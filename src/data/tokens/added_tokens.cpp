@@ -1,5 +1,6 @@
 // The automaton of added tokens, and texts that are divided by it.
 #include "data/tokens/added_tokens.h"
+#include "base/sort.h"
 
 #include <algorithm>
 #include <bit>
@@ -61,8 +62,7 @@ AddedFinder::AddedFinder(const TokenizerParts& parts, bool normalized) {
   // In order of depth, so that the shorter state of each state is known.
   std::vector<std::int32_t> order(states_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int32_t a, std::int32_t b) { return depths[at(a)] < depths[at(b)]; });
+  sort_stably(order, [&](std::int32_t a, std::int32_t b) { return depths[at(a)] < depths[at(b)]; });
   for (const std::int32_t state : order) {
     if (state == 0) continue;
     const std::int32_t parent = parents[at(state)];

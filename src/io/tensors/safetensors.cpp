@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 
 #include "base/make_error.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
@@ -166,7 +167,7 @@ void save(const std::string& path, const TensorMap& tensors, const Metadata& met
       throw ValueError(cat("save_safetensors: tensor '", item.first, "' is undefined"));
     order.push_back(&item);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+  sort_stably(order, [](const auto* a, const auto* b) {
     return item_size(a->second.dtype()) > item_size(b->second.dtype());
   });
   SafeTensorsHeader header;

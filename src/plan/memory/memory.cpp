@@ -13,6 +13,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "plan/steps/calls.h"
 #include "plan/steps/schedule.h"
@@ -294,8 +295,8 @@ void place_all(Program& program, bool shares, bool delays) {
   if (delays) find_users(program, allocations);
   if (program.traits.overlaps_steps) add_workspaces(program, allocations);
   if (delays) delay_reuse(allocations, program);
-  std::stable_sort(allocations.begin(), allocations.end(),
-                   [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
+  sort_stably(allocations,
+              [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
   std::int64_t top =
       shares ? place_together(allocations, program.steps.size()) : place_apart(allocations);
   program.workspace_offset = top;

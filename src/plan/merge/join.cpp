@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sort.h"
 #include "base/str.h"
 #include "plan/merge/merge.h"
 
@@ -58,8 +59,7 @@ class Joiner {
     // Latest start first: others can wait for late launches more often than the reverse.
     std::vector<int> begin(at(m_.size()));
     for (int s : candidates) begin[at(s)] = times_.earliest(s);
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&begin](int a, int b) { return begin[at(a)] > begin[at(b)]; });
+    sort_stably(candidates, [&begin](int a, int b) { return begin[at(a)] > begin[at(b)]; });
     for (int s : candidates) place(s, begin[at(s)]);
     rewrite(maps);
   }

@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/sort.h"
 #include "base/str.h"
 
 namespace tenon {
@@ -63,8 +64,7 @@ std::vector<const Engine*> by_estimate(std::span<const Engine* const> engines, c
     const double us = engine->estimate(region, values);
     timed.emplace_back(us > 0 ? us : std::numeric_limits<double>::infinity(), engine);
   }
-  std::stable_sort(timed.begin(), timed.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_stably(timed, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::transform(timed.begin(), timed.end(), found.begin(), [](const auto& t) { return t.second; });
   return found;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/sort.h"
 #include "base/str.h"
 #include "graph/node.h"
 #include "ops/table.h"
@@ -142,8 +143,7 @@ std::string print_arena(const Program& p) {
       add(p.steps[s].workspace_offset,
           static_cast<std::int64_t>(p.steps[s].kernel->workspace_bytes), std::to_string(s),
           "workspace");
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_stably(rows, [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!p.traits.overlaps_steps)
     add(p.workspace_offset, p.arena_bytes - p.workspace_offset, "all", "workspace");
   std::string out = cat(pad_to("offset", 12), pad_to("bytes", 12), pad_to("steps", 12), "value\n");

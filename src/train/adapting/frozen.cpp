@@ -11,6 +11,7 @@
 #include <tenon/published_weights.h>
 #include <tenon/weights.h>
 
+#include "base/sort.h"
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
@@ -82,8 +83,7 @@ std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
         ends.emplace_back(end);
     }
   }
-  std::stable_sort(ends.begin(), ends.end(),
-                   [](const Tensor& a, const Tensor& b) { return nodes_of(a) < nodes_of(b); });
+  sort_stably(ends, [](const Tensor& a, const Tensor& b) { return nodes_of(a) < nodes_of(b); });
   return ends;
 }
 

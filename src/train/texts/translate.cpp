@@ -13,6 +13,7 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 
@@ -55,8 +56,8 @@ class Beam {
         if (rows_[at(row)].score > kNone && tokens[k] != data::kPad && tokens[k] != data::kBegin)
           candidates.push_back(
               {rows_[at(row)].score + static_cast<double>(scores[k]), row, tokens[k]});
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+    sort_stably(candidates,
+                [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
     std::vector<Row> next;
     for (const Candidate& c : candidates) {
       if (next.size() == rows_.size()) break;

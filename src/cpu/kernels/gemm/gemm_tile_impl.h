@@ -460,26 +460,28 @@ void convert_as(const void* lo, const void* hi, std::int64_t count, bool round, 
   if (at < count) convert_vector<V, Pairs, D>(lo, hi, at, static_cast<int>(count - at), round, dst);
 }
 
-// Calls f.template operator()<Pairs, D>(round) for the words that `math` and `dtype` require.
+// Calls f.template operator()<V, Pairs, D>(round) for the words that `math` and `dtype` require,
+// with V::single for single words.
 template <class V, class F>
 void with_words(DType dtype, Math math, F f) {
+  using S = typename V::single;
   const bool round = math == Math::Bf16;
   if constexpr (V::has_pairs) {
     if (round) {
-      if (dtype == DType::Float32) return f.template operator()<true, DType::Float32>(false);
-      if (dtype == DType::BFloat16) return f.template operator()<true, DType::BFloat16>(false);
-      return f.template operator()<true, DType::Float16>(false);
+      if (dtype == DType::Float32) return f.template operator()<V, true, DType::Float32>(false);
+      if (dtype == DType::BFloat16) return f.template operator()<V, true, DType::BFloat16>(false);
+      return f.template operator()<V, true, DType::Float16>(false);
     }
   }
-  if (dtype == DType::Float32) return f.template operator()<false, DType::Float32>(round);
-  if (dtype == DType::BFloat16) return f.template operator()<false, DType::BFloat16>(false);
-  return f.template operator()<false, DType::Float16>(round);
+  if (dtype == DType::Float32) return f.template operator()<S, false, DType::Float32>(round);
+  if (dtype == DType::BFloat16) return f.template operator()<S, false, DType::BFloat16>(false);
+  return f.template operator()<S, false, DType::Float16>(round);
 }
 
 template <class V>
 void pack_transposed(const RowSource& source, std::int64_t k, Math math, float* dst, int width) {
-  with_words<V>(source.dtype, math, [&]<bool Pairs, DType D>(bool round) {
-    pack_transposed_as<V, Pairs, D>(source, k, round, dst, width);
+  with_words<V>(source.dtype, math, [&]<class W, bool Pairs, DType D>(bool round) {
+    pack_transposed_as<W, Pairs, D>(source, k, round, dst, width);
   });
 }
 
@@ -487,8 +489,8 @@ template <class V>
 void pack_rows(const void* src, DType dtype, std::int64_t row_stride, std::int64_t k, int cols,
                Math math, float* dst, std::int64_t width) {
   const std::int64_t row_bytes = row_stride * (dtype == DType::Float32 ? 4 : 2);
-  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
-    pack_rows_as<V, Pairs, D>(static_cast<const char*>(src), row_bytes, k, cols, round, dst, width);
+  with_words<V>(dtype, math, [&]<class W, bool Pairs, DType D>(bool round) {
+    pack_rows_as<W, Pairs, D>(static_cast<const char*>(src), row_bytes, k, cols, round, dst, width);
   });
 }
 
@@ -497,11 +499,11 @@ void convert_rows(const void* lo, const void* hi, DType dtype, std::int64_t rows
                   std::int64_t src_pitch, std::int64_t count, Math math, float* dst,
                   std::int64_t dst_pitch) {
   const std::int64_t row_bytes = src_pitch * (dtype == DType::Float32 ? 4 : 2);
-  with_words<V>(dtype, math, [&]<bool Pairs, DType D>(bool round) {
+  with_words<V>(dtype, math, [&]<class W, bool Pairs, DType D>(bool round) {
     const char* from = static_cast<const char*>(lo);
     const char* other = static_cast<const char*>(hi);
     for (std::int64_t row = 0; row < rows; ++row, from += row_bytes, dst += dst_pitch) {
-      convert_as<V, Pairs, D>(from, other, count, round, dst);
+      convert_as<W, Pairs, D>(from, other, count, round, dst);
       if (other != nullptr) other += row_bytes;
     }
   });
@@ -635,17 +637,20 @@ double burn(std::int64_t rounds, bool pair_words) {
   if constexpr (V::has_pairs) {
     if (pair_words) return burn_words<V, true>(rounds);
   }
-  return burn_words<V, false>(rounds);
+  return burn_words<typename V::single, false>(rounds);
 }
 
+// What does not multiply pairs is the same code with and without them, so it is compiled for
+// V::single alone.
 template <class V>
 KernelSet make_kernels() {
+  using S = typename V::single;
   KernelSet set;
   set.lanes = V::lanes;
   set.pairs = V::has_pairs;
   set.max_dot_rows = V::max_dot_rows;
   for (int nv = 0; nv < 5; ++nv) set.max_mr[nv] = V::max_mr[nv];
-  fill_all_tiles<V, false>(set);
+  fill_all_tiles<S, false>(set);
   if constexpr (V::has_pairs) fill_all_tiles<V, true>(set);
   set.pack_transposed = pack_transposed<V>;
   set.pack_rows = pack_rows<V>;
@@ -653,10 +658,10 @@ KernelSet make_kernels() {
   if constexpr (V::has_pairs) set.zip_transposed = zip_transposed<V>;
   set.convert = convert<V>;
   set.convert_rows = convert_rows<V>;
-  set.take_rows = take_rows<V>;
-  set.store_transposed = store_transposed<V>;
-  set.store_segments = store_segments<V>;
-  set.add = add<V>;
+  set.take_rows = take_rows<S>;
+  set.store_transposed = store_transposed<S>;
+  set.store_segments = store_segments<S>;
+  set.add = add<S>;
   set.burn = burn<V>;
   return set;
 }

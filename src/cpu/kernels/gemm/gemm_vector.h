@@ -1,10 +1,10 @@
-// The interface that all vector types share. A vector type V has reg, mask, lanes, max_mr[] (rows
-// of a tile of so many vectors), max_dot_rows, has_pairs, and the functions zero, load, load_part,
-// broadcast, fma, add, mul, store, store_part, load_as<DType>, round_bf16, greater_or_nan (a > b,
-// or a is NaN), equal, select, split (two vectors into even and odd elements), zip (its inverse),
-// transpose; with pairs also fma_pairs, pack_pairs, zip_pairs, zip_rows<DType> (zip_pairs of two
-// rows in memory); with has_broadcast_operands also fma_broadcast<Pairs> (sum += *a * b in one
-// instruction).
+// The interface that all vector types share. A vector type V has single (itself, or the type
+// without pairs), reg, mask, lanes, max_mr[] (rows of a tile of so many vectors), max_dot_rows,
+// has_pairs, and the functions zero, load, load_part, broadcast, fma, add, mul, store,
+// store_part, load_as<DType>, round_bf16, greater_or_nan (a > b, or a is NaN), equal, select,
+// split (two vectors into even and odd elements), zip (its inverse), transpose; with pairs also
+// fma_pairs, pack_pairs, zip_pairs, zip_rows<DType> (zip_pairs of two rows in memory); with
+// has_broadcast_operands also fma_broadcast<Pairs> (sum += *a * b in one instruction).
 #pragma once
 
 #include <cstdint>

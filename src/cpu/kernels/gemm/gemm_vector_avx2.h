@@ -10,6 +10,7 @@ namespace tenon::cpu {
 namespace {
 
 struct Avx2 {
+  using single = Avx2;
   using reg = __m256;
   static constexpr int lanes = 8;
   static constexpr int max_mr[5] = {0, 6, 6, 0, 3};

@@ -18,6 +18,7 @@ namespace {
 __mmask16 first(int count) { return static_cast<__mmask16>((1u << count) - 1u); }
 
 struct Avx512 {
+  using single = Avx512;
   using reg = __m512;
   static constexpr int lanes = 16;
   static constexpr int max_mr[5] = {0, 14, 14, 0, 6};

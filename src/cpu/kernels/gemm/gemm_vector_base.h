@@ -8,6 +8,7 @@ namespace tenon::cpu {
 namespace {
 
 struct Base {
+  using single = Base;
   using reg [[gnu::vector_size(16)]] = float;
   static constexpr int lanes = 4;
   static constexpr int max_mr[5] = {0, 6, 5, 0, 2};

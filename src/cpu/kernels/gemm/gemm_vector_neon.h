@@ -10,6 +10,7 @@ namespace tenon::cpu {
 namespace {
 
 struct Neon {
+  using single = Neon;
   using reg = float32x4_t;
   static constexpr int lanes = 4;
   static constexpr int max_mr[5] = {0, 14, 12, 0, 6};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cuda/engines/convolutions/conv_rows.h"
 
@@ -240,11 +241,11 @@ std::vector<ConvConfig> conv_configs(const GpuModel& gpu, const ConvShape& shape
   for (const Tile& tile : conv_tiles(shape.filter_gradient)) {
     auto some = shape.filter_gradient ? gradient_configs(gpu, shape, tile)
                                       : patch_configs(gpu, shape, tile);
-    std::stable_sort(some.begin(), some.end(), sooner);
+    sort_stably(some, sooner);
     some.resize(std::min(some.size(), per_tile));
     all.insert(all.end(), some.begin(), some.end());
   }
-  std::stable_sort(all.begin(), all.end(), sooner);
+  sort_stably(all, sooner);
   return all;
 }
 

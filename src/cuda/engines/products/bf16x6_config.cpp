@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cuda/engines/launch/tile.h"
 #include "cuda/kernels/gemm/gemm_wgmma_args.cuh"
@@ -57,8 +58,7 @@ std::vector<WgmmaConfig> bf16x6_configs(const GpuModel& gpu, const WgmmaSizes& s
     for (int splits = 1; bf16x6_is_possible(s, {128, cluster, splits}); ++splits)
       all.emplace_back(bf16x6_microseconds(gpu, s, {128, cluster, splits}),
                        WgmmaConfig{128, cluster, splits});
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  sort_stably(all, [](const auto& x, const auto& y) { return x.first < y.first; });
   if (all.size() > kMost) all.resize(kMost);
   std::vector<WgmmaConfig> best;
   best.reserve(all.size());

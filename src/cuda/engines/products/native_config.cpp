@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_code.h"
 #include "cuda/engines/products/native_source.h"
@@ -366,8 +367,7 @@ std::vector<GemmConfig> promising_configs(const GpuModel& gpu, const Contraction
     if (best + 1 != all.end()) near.push_back(*(best + 1));
     tiles.push_back(std::move(near));
   }
-  std::stable_sort(tiles.begin(), tiles.end(),
-                   [&](const auto& a, const auto& b) { return sooner(a[0], b[0]); });
+  sort_stably(tiles, [&](const auto& a, const auto& b) { return sooner(a[0], b[0]); });
   if (tiles.size() > kTiles) tiles.resize(kTiles);
   std::vector<GemmConfig> configs;
   for (std::size_t rank = 0; rank < 3; ++rank)  // every tile once before its other splits

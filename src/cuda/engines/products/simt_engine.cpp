@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -76,8 +77,7 @@ std::vector<Config> configs(const GpuModel& gpu, const SimtSizes& s) {
     for (int splits = 1; splits <= kMostSplits; ++splits)
       if (const Config config{&tile, splits}; is_possible(s, config))
         all.emplace_back(cycles(gpu, s, config), config);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  sort_stably(all, [](const auto& x, const auto& y) { return x.first < y.first; });
   if (all.size() > kMost) all.resize(kMost);
   std::vector<Config> best;
   best.reserve(all.size());
