@@ -25,7 +25,7 @@ namespace {
 // Tokenized text sources cannot be opened without a tokenizer.
 void refuse_texts(const std::string& spec) {
   if (spec.starts_with("lines:") || spec.starts_with("spans:"))
-    throw UsageError(fmt::format("{} holds texts, not images", spec),
+    throw UsageError(fmt::format("{} contains texts, not images", spec),
                      fmt::format("tenon data info {} --tokenizer FILE describes it", spec));
 }
 
@@ -87,7 +87,7 @@ int sheet(const SheetOptions& options) {
   const bool images = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
   if (!images || set->input_dtype() != DType::UInt8 || set->classes() == 0)
     throw ShapeError(fmt::format(
-        "{}: a sheet needs grey or colour images with classes; this source holds {} of {}",
+        "{}: a sheet needs grey or colour images with classes; this source contains {} of {}",
         options.spec, shape.str(), name(set->input_dtype())));
   const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
             gap = 2 * options.scale;
@@ -157,7 +157,7 @@ int show(const ShowOptions& options) {
     set = data::augmented(set, how.augment, how.mean);
   }
   if (how.input.rank() != 3 || set->input_dtype() != DType::UInt8)
-    throw UsageError(fmt::format("{} holds no images", set->describe()));
+    throw UsageError(fmt::format("{} contains no images", set->describe()));
   const int channels = static_cast<int>(how.input[0]), height = static_cast<int>(how.input[1]),
             width = static_cast<int>(how.input[2]), gap = 4;
   if (tested == nullptr) tested = set;
@@ -170,7 +170,7 @@ int show(const ShowOptions& options) {
   const auto bytes = static_cast<std::size_t>(how.input.numel());
   const auto seed = static_cast<std::uint64_t>(options.seed);
   std::vector<unsigned char> planes(bytes * numbers.size() * static_cast<std::size_t>(views));
-  // Draws `count` columns from `planes`, which holds one image per row and column.
+  // Draws `count` columns from `planes`, which contains one image per row and column.
   const auto draw = [&](int left, int count) {
     for (int k = 0; k < rows * count; ++k) {
       const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * k;

@@ -56,7 +56,7 @@ std::string fault_of(const KnownFile& known, const std::string& path,
     if (known.shape.rank() == 0) return sum_fault(known, sha256_of_file(path));
     const Tensor values = io::load_idx(path);
     if (values.shape() != known.shape)
-      return fmt::format("it holds {}, not {}", values.shape().str(), known.shape.str());
+      return fmt::format("it contains {}, not {}", values.shape().str(), known.shape.str());
     return sum_fault(known, sha256(values.data(), static_cast<std::size_t>(values.numel()) *
                                                       item_size(values.dtype())));
   } catch (const FormatError& error) {
@@ -179,8 +179,8 @@ const KnownSet& set_of(const FetchOptions& options) {
   if (!options.network.empty())
     throw UsageError(fmt::format("tenon data fetch: '{}' is one word too many", options.network),
                      "only 'weights' is followed by a network's name");
-  throw UsageError(fmt::format("tenon data fetch: there is no set '{}'", name),
-                   fmt::format("the sets are: {}; 'weights NAME' fetches a network's weights",
+  throw UsageError(fmt::format("tenon data fetch: there is no dataset '{}'", name),
+                   fmt::format("the datasets are: {}; 'weights NAME' fetches a network's weights",
                                join(names_of(sets), ", ")));
 }
 
@@ -213,7 +213,7 @@ KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
   if (!options.sum.empty()) {
     if (options.sum.size() != kDigits ||
         options.sum.find_first_not_of("0123456789abcdef") != std::string::npos)
-      throw UsageError("--sha256: give 64 hexadecimal digits in small letters");
+      throw UsageError("--sha256: give 64 hexadecimal digits in lower case");
     of_no_sum->sum = options.sum.c_str();
   } else if (!options.unverified) {
     throw UsageError(fmt::format("no SHA-256 of {}'s {} is known here", set.title, of_no_sum->name),
@@ -242,11 +242,11 @@ int fetch(const FetchOptions& options) {
   for (const KnownFile& known : set.files) {
     const std::string target = folder + "/" + known.name;
     if (archive && is_unpacked(set, folder)) {
-      fmt::print("{} holds {} already\n", folder, set.title);
+      fmt::print("{} already contains {}\n", folder, set.title);
       continue;
     }
     if (fs::exists(target) && fault_of(known, target).empty()) {
-      fmt::print("{} is there already\n", target);
+      fmt::print("{} already exists\n", target);
     } else {
       const std::string checked = fetch_file(set, bases, known, target);
       if (interrupted()) {

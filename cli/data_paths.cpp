@@ -13,7 +13,7 @@ namespace tenon::cli {
 
 std::string mnist_folder() { return data::default_data_dir() + "/mnist"; }
 
-bool holds_mnist(const std::string& folder) {
+bool has_mnist(const std::string& folder) {
   for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                            "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
     std::error_code ignored;

@@ -11,7 +11,7 @@ namespace tenon::cli {
 /// The folder that `--data mnist` reads and `tenon data fetch mnist` fills.
 std::string mnist_folder();
 /// Whether all four files exist, compressed or not.
-bool holds_mnist(const std::string& folder);
+bool has_mnist(const std::string& folder);
 /// Optimizer options of a training step.
 struct UpdateOptions {
   double clip_norm = 0;  ///< gradient clipping norm; 0: no clipping
@@ -36,7 +36,7 @@ struct Network {
   std::string toml() const;
 };
 Network network_of(const std::string& name_or_run);
-/// Throws IoError if the folder holds no run.
+/// Throws IoError if the folder contains no run.
 void require_run(const std::string& folder);
 
 }  // namespace tenon::cli

@@ -32,7 +32,7 @@ std::vector<FoundData> look_for_data() {
   const std::string mnist = mnist_folder();
   return {{"digits", "drawn on demand", true},
           {"scenes", "drawn on demand", true},
-          {"mnist", mnist, holds_mnist(mnist)}};
+          {"mnist", mnist, has_mnist(mnist)}};
 }
 
 // Advice about the machine, if there is any.
@@ -125,7 +125,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   line("instructions", info.features.empty() ? "baseline only" : join(info.features, " "));
   line("kernels used", info.isa == info.isa_available
                            ? info.isa
-                           : fmt::format("{} (held below {})", info.isa, info.isa_available));
+                           : fmt::format("{} (limited to {})", info.isa, info.isa_available));
   line("data caches", fmt::format("{}; plans are cut for {} of a core", sizes_text(info.caches),
                                   sizes_text(info.caches_assumed)));
   line("CPUs", fmt::format("{}, this process may use {}", info.cpus, info.cpus_allowed));
@@ -150,10 +150,11 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
                      join(missing, ", "));
   const std::string video = io::video_format().library;
   line("videos", video.empty() ? "none: FFmpeg is not in this build, or not installed" : video);
-  line("cache folder",
-       cache_folder().empty()
-           ? "none: neither HOME nor TENON_CACHE names a folder"
-           : cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
+  line(
+      "cache folder",
+      cache_folder().empty()
+          ? "none: neither HOME nor TENON_CACHE names a folder"
+          : cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not created yet)"));
   for (const FoundData& data : look_for_data())
     line(("data " + data.name).c_str(),
          data.present

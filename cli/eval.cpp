@@ -157,7 +157,7 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
   if (most < least) {
     fmt::print(
         "\nThe confusion matrix of {} classes is too wide for the terminal: --confusion FILE.csv "
-        "writes it, --json holds it.\n",
+        "writes it, --json prints it.\n",
         classes);
     return;
   }

@@ -10,7 +10,7 @@ namespace tenon::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// With `indent` 0 or more one value a line, otherwise all on one line.
+/// With `indent` of at least 0 one value a line, otherwise all on one line.
 std::string json_text(const Json& json, int indent = -1);
 void print(const Json& json, int indent = -1);
 

@@ -13,7 +13,8 @@ namespace tenon::cli {
 struct KnownFile {
   const char* name;
   const char* sum;  ///< SHA-256 or as much of it as is published; "": its form alone is looked at
-  Shape shape{};    ///< of the values that the sum is of; [] for a sum of the file's bytes
+  Shape shape{};    ///< shape of the values if the checksum covers values; []: it covers the file's
+                    ///< bytes
 };
 
 struct Unpacked {
@@ -24,10 +25,10 @@ struct Unpacked {
 /// A data set, or a network's weights and its tokenizer.
 struct KnownSet {
   const char *name, *title, *size;
-  const char* model;  ///< that learns it, or whose weights they are
+  const char* model;  ///< the network that learns it, or whose weights they are
   std::vector<std::string> mirrors;
   std::vector<KnownFile> files;
-  std::vector<Unpacked> unpacked;  ///< out of an archive, which is then removed
+  std::vector<Unpacked> unpacked;  ///< unpacked from an archive, which is then removed
 };
 
 const std::vector<KnownSet>& known_sets();

@@ -1,7 +1,7 @@
 // The `tenon` command: finds the subcommand, parses its options, runs it, and maps failures to
 // messages and exit codes.
 //
-// Each subcommand has a file of its own. Errors are reported in errors.cpp.
+// Each subcommand has its own file. Errors are reported in errors.cpp.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <tenon/device.h>

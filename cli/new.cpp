@@ -153,7 +153,7 @@ void require_name(const std::string& name) {
                      "begin with a letter; letters, digits, - and _ may follow");
   for (const char* taken : {"all", "clean", "help", "install", "package", "tenon", "test"})
     if (name == taken)
-      throw UsageError(fmt::format("tenon new: '{}' means something to CMake already", name),
+      throw UsageError(fmt::format("tenon new: '{}' is a name reserved by CMake", name),
                        "choose another name");
 }
 
@@ -161,7 +161,7 @@ int write_toml(const std::string& file) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::exists(file, error))
-    throw UsageError(fmt::format("tenon new: {} is there already", file), "choose another name");
+    throw UsageError(fmt::format("tenon new: {} already exists", file), "choose another name");
   const std::string name = fs::path(file).stem().string();
   std::string text = kToml;
   constexpr std::string_view kFile = "@FILE@";
@@ -182,11 +182,12 @@ int run_new(const std::string& folder) {
   require_name(name);
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
-    throw UsageError(fmt::format("tenon new: {} is there already", folder),
+    throw UsageError(fmt::format("tenon new: {} already exists", folder),
                      "choose another name, or empty it");
   fs::create_directories(folder, error);
   if (error)
-    throw IoError(fmt::format("{}: cannot be made: {}", folder, error.message()), {.file = folder});
+    throw IoError(fmt::format("{}: cannot be created: {}", folder, error.message()),
+                  {.file = folder});
   io::write_file(folder + "/CMakeLists.txt", filled(kCMake, name));
   io::write_file(folder + "/net.h", filled(kNet, name));
   io::write_file(folder + "/train.cpp", filled(kTrain, name));

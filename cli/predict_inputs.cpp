@@ -82,7 +82,7 @@ std::string name_within(const std::string& source, const std::string& name) {
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
-    throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()),
+    throw ShapeError(fmt::format("{}: {} contains no samples", file, inputs.shape().str()),
                      {.file = file});
   const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).compute());
   predict(
@@ -97,13 +97,13 @@ Glyph grey_glyph(const Tensor& input) {
 void predict_idx(const SetPredictor& predict, const std::string& file) {
   const auto [height, width, colour] = image_size(predict.model, file);
   if (colour)
-    throw ShapeError(fmt::format("{}: IDX files hold grey images here, and {} takes colour", file,
-                                 predict.model.settings().model),
+    throw ShapeError(fmt::format("{}: IDX files contain grey images here, and {} takes colour",
+                                 file, predict.model.settings().model),
                      {.file = file});
   const Tensor images = io::load_idx(file);
   if (images.rank() != 3 || images.dtype() != DType::UInt8 || images.size(1) != height ||
       images.size(2) != width)
-    throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 images of {} x {}",
+    throw ShapeError(fmt::format("{}: it contains {} {}, the model takes uint8 images of {} x {}",
                                  file, name(images.dtype()), images.shape().str(), height, width),
                      {.file = file});
   predict_array(predict, file, unsqueeze(images, 1).compute(), grey_glyph);

@@ -49,7 +49,7 @@ Json row_of_text(const std::string& name, const std::string& text) {
 struct Window {
   std::string name, text;
   Tokens tokens;
-  std::int64_t truth = -1;  ///< the token behind it, where it is known
+  std::int64_t truth = -1;  ///< the next token, if it is known
 };
 
 // Prints the predicted next token of a window, and returns whether it is correct.
@@ -228,7 +228,7 @@ int predict_language(const train::TrainedModel& model, const TextQuestions& aske
       show_next(model, {one.name, one.text, {}, -1}, asked.top, json);
   }
   if (json == nullptr && asked.left_out > 0)
-    fmt::print("{} more lines are not shown: --count says how many are, --json holds all\n",
+    fmt::print("{} more lines are not shown: --count says how many are, --json prints all\n",
                thousands(asked.left_out));
   if (!asked.data.empty()) predict_samples(model, asked, json);
   if (json != nullptr) print(list);

@@ -12,9 +12,9 @@
 namespace tenon::cli {
 
 struct TextQuestion {
-  std::string name{};  ///< "lines.txt, line 3"; "" for a text that was given itself
+  std::string name{};  ///< "lines.txt, line 3"; "" for a text on the command line
   std::string text{};
-  bool shown = true;  ///< printed, where JSON is not asked for
+  bool shown = true;  ///< number of samples to print, unless JSON is requested
 };
 struct TextQuestions {
   std::vector<TextQuestion> texts{};
@@ -26,12 +26,13 @@ struct TextQuestions {
   int top = 3;
   bool json = false;
 };
-/// Prints the likeliest tokens behind each text, or its translation, and how many of the source's
-/// are right. JSON has every text and every sample of the source from `start` on; of those no more
-/// than `count` are printed. Throws UsageError for a source that has not so many.
+/// Prints the most likely next tokens of each text, or its translation, and how many predictions of
+/// the source are correct. JSON contains every text and every sample of the source from `start` on;
+/// at most `count` of the samples are printed. Throws UsageError if the source has fewer samples
+/// than `start`.
 int predict_language(const train::TrainedModel& model, const TextQuestions& asked);
-/// Prints the answer to every question in every text, or to those of the source beside what is
-/// right.
+/// Prints the answer to every question for every text, or the answers to the source's questions
+/// next to the correct ones.
 int predict_answers(const train::TrainedModel& model, const TextQuestions& asked);
 
 }  // namespace tenon::cli

@@ -16,14 +16,14 @@ namespace tenon::cli {
 /// One sample and what the model makes of it.
 struct Predicted {
   std::string name;             ///< its file, row or line
-  std::string text{};           ///< the line itself, of a file of texts
+  std::string text{};           ///< the line itself, if the file contains texts
   Glyph glyph{};                ///< empty when there is nothing to draw
   std::vector<float> values{};  ///< probabilities of the classes, or quantities
-  std::int64_t label = -1;      ///< its class, where it is known
-  std::vector<float> target{};  ///< its quantities, where they are known
+  std::int64_t label = -1;      ///< its class, if it is known
+  std::vector<float> target{};  ///< its quantities, if they are known
 };
 
-/// Images no larger than this are drawn beside the words.
+/// Images up to this size are drawn beside the text.
 inline constexpr int kLargestDrawn = 64;
 
 /// "rows.csv" gives "rows.predictions.csv", "a.png" gives "a.png.predictions.csv".
@@ -38,13 +38,13 @@ struct OutputOptions {
 
 class PredictOutput {
  public:
-  /// Throws UsageError for a file whose ending says no form.
+  /// Throws UsageError for a file name with another extension.
   PredictOutput(const train::TrainedModel& model, OutputOptions options);
-  /// Takes a sample; prints it where `shown` and JSON was not asked for.
+  /// Adds a sample; prints it if `shown` is set and JSON was not requested.
   void add(const Predicted& sample, bool shown);
   /// JSON of another kind.
   void add_json(const Json& row);
-  /// Samples taken since the last call are written to a table of their own. Returns their number.
+  /// Writes the samples added since the last call to a separate table. Returns their number.
   std::int64_t write_table(const std::string& file);
   /// Writes options.file: .csv, .txt (tabs between the fields) or .json by its ending.
   void write_file() const;

@@ -51,7 +51,7 @@ void Progress::on_start(std::int64_t steps_done, std::int64_t total_steps) {
   if (quiet_) return;
   fmt::print("{}\n", intro_(parameters_));
   for (const std::string& note : notes_) fmt::print("{}\n", printable(note));
-  if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
+  if (steps_done > 0) fmt::print("continuing after step {}\n", thousands(steps_done));
   flush_output();
   if (!stderr_terminal().interactive || steps_done >= total_steps) return;
   show(

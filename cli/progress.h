@@ -16,9 +16,9 @@ namespace tenon::cli {
 
 class Progress : public train::Callback {
  public:
-  /// Words about a network of so many parameters.
+  /// Describes a network by its number of parameters.
   using Intro = std::function<std::string(std::int64_t parameters)>;
-  /// `intro` is printed when training begins, and then what is noted; `epochs` is the planned
+  /// `intro` is printed when training begins, followed by the notes; `epochs` is the planned
   /// number; `task` names the metrics. With `quiet` only the epochs' lines appear.
   Progress(Intro intro, int epochs, std::shared_ptr<const train::Task> task, bool quiet)
       : intro_(std::move(intro)), epochs_(epochs), task_(std::move(task)), quiet_(quiet) {}
@@ -31,7 +31,7 @@ class Progress : public train::Callback {
   void on_epoch(const train::EpochReport& report) override;
   /// Seconds from the start of the command to the end of its first training step; 0 before.
   double first_step_seconds() const { return first_step_; }
-  /// Of the network that is trained, whose last layer is as wide as the data asks.
+  /// Parameters of the trained network, whose last layer has as many outputs as the data needs.
   std::int64_t parameters() const { return parameters_; }
 
  private:
@@ -57,7 +57,7 @@ std::string bar_text(double done, int width);
 std::string percent(double share);
 /// "0.1234"
 std::string figure_text(double loss);
-/// "1234.5": of a size that is not known
+/// "1234.5", for values of unknown magnitude
 std::string quantity_text(double value);
 /// A value in its metric's form, by one of the three above.
 std::string metric_text(double value, train::MetricForm form);

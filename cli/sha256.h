@@ -9,7 +9,7 @@ namespace tenon::cli {
 /// The digest in 64 hexadecimal digits.
 std::string sha256(const void* data, std::size_t size);
 
-/// Of a file's bytes, however many. Throws IoError.
+/// The digest of a file of any size. Throws IoError.
 std::string sha256_of_file(const std::string& path);
 
 }  // namespace tenon::cli

@@ -86,7 +86,7 @@ void clear_status_line() {
 
 namespace {
 
-// Bytes of the character at the start of the text; 0 where there is none.
+// Bytes of the character at the start of the text; 0 if it is invalid.
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -110,9 +110,9 @@ char32_t code_point(std::string_view character) {
   return code;
 }
 
-// Of ASCII and of Latin-1 (U+0080 to U+009F); those that turn the direction of what follows, so
-// that a name reads as another; and those that show nothing or begin a line. Joiners stay: words of
-// Persian and emoji have them.
+// Control characters of ASCII and Latin-1 (U+0080 to U+009F); characters that change the direction
+// of the text after them, so that one name looks like another; and characters that are invisible or
+// begin a line. Joiners are kept, because Persian words and emoji contain them.
 bool is_control(std::string_view character) {
   const char32_t c = code_point(character);
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200b || c == 0x200e ||
@@ -160,7 +160,8 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string shell_word(std::string_view text) {
-  if (text.starts_with('-')) return shell_word("./" + std::string(text));  // no option
+  if (text.starts_with('-'))
+    return shell_word("./" + std::string(text));  // never read as an option
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;

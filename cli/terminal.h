@@ -1,7 +1,7 @@
 // Capabilities of the terminal: colours, block characters, width; and one status line that can be
 // redrawn.
 //
-// Nothing here prints results. Where a terminal would show images, other output stays plain ASCII.
+// Nothing here prints results. Output that is not for a terminal stays plain ASCII.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Terminal {
   bool utf8 = false;         ///< and shows UTF-8
   int width = 80;
 
-  /// The text in this ink; unchanged when colours are off.
+  /// The text in this colour; unchanged if colours are off.
   std::string paint(TextStyle style, std::string_view text) const;
   /// The text on a background shade of grey, 0 (black) to 1 (white).
   std::string shade(double level, std::string_view text) const;
@@ -30,7 +30,7 @@ const Terminal& stderr_terminal();
 
 /// Redraws the status line at the bottom (stderr); nothing if stderr is not a terminal.
 void status_line(const std::string& text);
-/// Takes the status line away, before anything else is printed.
+/// Removes the status line, before anything else is printed.
 void clear_status_line();
 
 // ---- Words and numbers
@@ -55,7 +55,7 @@ std::string duration_text(double seconds);
 std::string wrap(std::string_view text, int width, int indent);
 /// Columns that a UTF-8 text takes.
 int columns(std::string_view text);
-/// As much of a text as fits into so many columns.
+/// The start of a text that fits into this many columns.
 std::string cut(std::string_view text, int width);
 /// Adds spaces up to `width` columns, on the right (or the left).
 std::string pad_right(const std::string& text, int width);

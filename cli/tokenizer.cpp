@@ -81,7 +81,7 @@ struct EncodeOptions {
   bool json = false;
 };
 
-// What is printed of each of many numbers, made once for each that differs.
+// The printed form of token numbers, computed once for each distinct number.
 class LongOutput {
  public:
   explicit LongOutput(std::function<std::string(std::int64_t)> text) : text_(std::move(text)) {}

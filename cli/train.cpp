@@ -470,7 +470,7 @@ Command train_command() {
       "Without options it uses the model's recipe and synthetic data, which needs no download; a "
       "language model needs --data. Settings come from the recipe, then --config, then --set, then "
       "the options below; later ones win.\n\nCtrl-C finishes the current step, saves a checkpoint "
-      "and prints how to resume. Even after kill -9 the folder holds a complete checkpoint. A "
+      "and prints how to resume. Even after kill -9 the folder contains a complete checkpoint. A "
       "resumed run ends with the same weights, bit for bit, as an uninterrupted one. The same seed "
       "gives the same bits with any number of threads.";
   command.examples = {

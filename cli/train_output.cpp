@@ -76,7 +76,7 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
   lines.emplace_back(fmt::format("tenon train --resume {} {}", run, to_train_on(result, settings)),
                      "train on");
   if (settings.data.starts_with("digits")) {
-    if (!holds_mnist(mnist_folder()))
+    if (!has_mnist(mnist_folder()))
       lines.emplace_back("tenon data fetch mnist", "download real handwriting, 12 MB");
     lines.emplace_back(fmt::format("tenon train {} --data mnist", settings.model),
                        "train on real handwriting");
@@ -179,7 +179,8 @@ void add_figures(std::vector<FoldFigure>& figures, const train::Task& task,
       add(metric.name == first ? "test " + metric.shown() : metric.shown(), metric.form, *value);
 }
 
-// How many test samples equal training samples of their fold, of each fold too; "" for none.
+// The number of test samples that equal a training sample of their fold, in all and for each fold;
+// "" if there are none.
 std::string seen_in_folds(const std::vector<train::TrainResult>& results) {
   std::int64_t seen = 0, samples = 0;
   bool exact = true;

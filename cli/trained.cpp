@@ -90,10 +90,9 @@ train::TrainedModel open_model(const TrainedOptions& options) {
     throw UsageError(fmt::format("--classes: {} is negative", options.classes));
   if (options.weights.empty()) {
     if (!options.tokenizer.empty())
-      throw UsageError("--tokenizer is for --weights", "a run folder already holds its tokenizer");
+      throw UsageError("--tokenizer is for --weights", "a run folder has its own tokenizer");
     if (options.classes > 0)
-      throw UsageError("--classes is for --weights",
-                       "a run folder already holds its number of classes");
+      throw UsageError("--classes is for --weights", "a run folder has its own number of classes");
     return train::TrainedModel::open(options.run);
   }
   train::Settings settings = train::Settings::resolve(options.run, "", {});

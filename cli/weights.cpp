@@ -322,7 +322,7 @@ int convert(const ConvertOptions& options) {
     cast_words = fmt::format(", {} cast to {}", thousands(made.cast), name(dtype));
   }
   if (!file.metadata().empty() && !options.to.ends_with(".safetensors"))
-    notes.push_back({fmt::format("{} entries of metadata are not written: only .safetensors holds "
+    notes.push_back({fmt::format("{} entries of metadata are not written: only .safetensors stores "
                                  "them",
                                  thousands(std::ssize(file.metadata()))),
                      std::ssize(file.metadata()), options.to});

@@ -95,10 +95,10 @@ class TENON_API Decoder : public nn::Module {
   };
   /// Takes one token of each sequence.
   ///
-  /// @param tokens  [N], int64
-  /// @param place   position of the tokens, an int64 scalar from 0
-  /// @param state   the state before these tokens
-  virtual Next decode(const Tensor& tokens, const Tensor& place,
+  /// @param tokens    [N], int64
+  /// @param position  position of the tokens, an int64 scalar from 0
+  /// @param state     the state before these tokens
+  virtual Next decode(const Tensor& tokens, const Tensor& position,
                       const std::vector<Tensor>& state) const = 0;
 };
 
@@ -108,16 +108,16 @@ class TENON_API Translator : public nn::Module {
   /// Encodes sources [N, S] (int64, padded with data::kPad): tensors that the decoder attends to,
   /// whose first axis is N.
   virtual std::vector<Tensor> encode(const Tensor& source) const = 0;
-  /// The state before the first token of `batch` translations of up to `places` tokens: tensors
+  /// The state before the first token of `batch` translations of up to `positions` tokens: tensors
   /// whose first axis is `batch`.
-  virtual std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const = 0;
+  virtual std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t positions) const = 0;
   /// Takes one token of each translation.
   ///
-  /// @param tokens   [N], int64; data::kBegin at first
-  /// @param place    position of the tokens, an int64 scalar from 0
-  /// @param encoded  what encode() returned
-  /// @param state    the state before these tokens
-  virtual Decoder::Next decode(const Tensor& tokens, const Tensor& place,
+  /// @param tokens    [N], int64; data::kBegin at first
+  /// @param position  position of the tokens, an int64 scalar from 0
+  /// @param encoded   what encode() returned
+  /// @param state     the state before these tokens
+  virtual Decoder::Next decode(const Tensor& tokens, const Tensor& position,
                                const std::vector<Tensor>& encoded,
                                const std::vector<Tensor>& state) const = 0;
 };

@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-/// Runs f() on a thread of its own. If the system cannot start a thread, f() runs when get() or
-/// wait() is called; a caller that polls with wait_for must therefore call get() in the end.
+/// Runs f() on a separate thread. If the system cannot start a thread, f() runs when get() or
+/// wait() is called; a caller that polls with wait_for must therefore call get() at the end.
 template <class F>
 auto in_background(F f) -> std::future<std::invoke_result_t<F&>> {
   // std::async moves its argument away before it asks for a thread.

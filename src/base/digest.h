@@ -17,7 +17,7 @@ struct Digest {
   std::string hex() const;
 };
 
-/// Digests a sequence of texts; the boundaries between texts count.
+/// Digests a sequence of strings; the boundaries between strings change the digest.
 class Digester {
  public:
   void add(std::string_view text);

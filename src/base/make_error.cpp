@@ -1,4 +1,4 @@
-// Joins the parts of texts and messages, and records what each part adds to the fields of an error.
+// Joins the parts of texts and messages, and sets the fields of an error from typed parts.
 #include "base/make_error.h"
 
 #include <charconv>
@@ -38,7 +38,7 @@ void append(std::string& out, const OpPlace& place) {
   if (!place.layer.empty()) out += (out.empty() ? "(" : " (") + place.layer + ")";
 }
 
-// Whether fields.shapes are complete then.
+// Returns whether fields.shapes is complete.
 bool record(ErrorFields& fields, const OpPlace& place) {
   if (!fields.operation.empty() || !fields.layer.empty()) return false;
   fields.operation = place.operation;

@@ -1,5 +1,5 @@
-// make_error(): joins the parts of a message as cat() does, and records as fields of the error what
-// the parts are: the operation and layer of an OpPlace, shapes, a file, a line.
+// make_error(): joins the parts of a message as cat() does, and also stores typed parts as fields
+// of the error: the operation and layer of an OpPlace, shapes, a file, a line.
 #pragma once
 
 #include <cstdarg>

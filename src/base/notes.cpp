@@ -1,4 +1,4 @@
-// Notes as lines and as errors.
+// Formats notes as lines of text and as errors.
 #include <tenon/notes.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The part of Scalar that needs messages.
+// Members of Scalar that throw errors.
 #include <tenon/number.h>
 
 #include <tenon/error.h>

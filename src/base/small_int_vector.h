@@ -27,7 +27,7 @@ class SmallIntVector {
   int operator[](std::size_t k) const { return begin()[k]; }
 
   void push_back(int number);
-  /// Inserts before `place`.
+  /// Inserts before the iterator `place`.
   void insert(const int* place, int number);
   void erase(const int* place) { erase(place, place + 1); }
   void erase(const int* first, const int* last);

@@ -227,7 +227,7 @@ class Pool {
 std::atomic<Pool*> the_pool{nullptr};
 
 // Never destroyed: workers may outlive the main thread's statics. A forked process has none of the
-// workers, and their locks may be held for ever, so it starts with a pool of its own.
+// workers, and their locks may stay locked for ever, so it creates a new pool.
 Pool& pool() {
   static const bool made = [] {
     the_pool = new Pool;

@@ -37,7 +37,7 @@ class ThreadCount {
 };
 
 /// While it lives, num_threads() is 1 for the calling thread, and parallel_for runs inline as
-/// worker 0. For a chunk that calls functions with per-worker scratch memory of their own.
+/// worker 0. For a chunk that calls functions with per-worker their own scratch memory.
 class OnlyThread {
  public:
   OnlyThread();

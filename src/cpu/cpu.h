@@ -1,4 +1,4 @@
-// The one entry header of the CPU backend: its engines, and what the processor is.
+// The one entry header of the CPU backend: its engines, and facts about the processor.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ const Engine& attention_engine();
 /// Chains of regions that the given engines claim; these must outlive it.
 std::unique_ptr<const Engine> chain_engine(std::span<const Engine* const> engines);
 
-/// The processor, for reports: its model, the instruction sets present that kernels know, the best
-/// kernels it can run and those in use.
+/// The processor, for reports: its model, its instruction sets that kernels use, the best kernels
+/// that it can run, and the kernels in use.
 struct Facts {
   std::string model;
   std::vector<std::string> features;
   std::string isa_available, isa;
-  std::vector<std::int64_t> caches;  ///< bytes of its data caches by level, where they are known
+  std::vector<std::int64_t> caches;  ///< bytes of its data caches by level, if known
 };
 Facts facts();
 /// Multiply-adds per second times two, from registers, measured for about 50 ms.

@@ -18,8 +18,8 @@ namespace tenon::cuda {
 struct LibraryFact {
   std::string name;  // "driver", "NVRTC", "cuBLASLt", "cuDNN"
   bool found = false;
-  std::string path;     // where it was found, or where it was looked for
-  std::string version;  // or, when it was not found or not usable, why
+  std::string path;     // where it was found, or the places searched
+  std::string version;  // or the reason why it was not found or cannot be used
 };
 struct GpuFact {
   std::string name;
@@ -30,7 +30,7 @@ struct Facts {
   std::vector<LibraryFact> libraries;
   std::vector<GpuFact> gpus;
   std::string why_none;  // why no GPU can be used; empty when one can
-  std::string built_in;  // kernels that came compiled, for people; empty when there are none
+  std::string built_in;  // description of the kernels compiled ahead; empty if there are none
 };
 Facts facts();
 
@@ -70,7 +70,7 @@ std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
 /// executed as often.
 double measure(const Kernel& kernel, const Binding& binding, int index, int repeats);
 
-/// As the members of the same names of Trials (device/backend.h).
+/// Like the members of Trials with these names (device/backend.h).
 void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
                  int index);
 void poison(void* data, std::size_t bytes, int index);

@@ -48,15 +48,15 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
   }
 }
 
-// What follows the kind of a generated source: numbers in order, "TRAIN,TEST,SEED", named numbers,
-// and the share of validation samples.
+// The options of a generated source: numbers in order, "TRAIN,TEST,SEED", named numbers, and the
+// share of validation samples.
 struct NamedNumber {
-  std::string_view name;  // with its "="
+  std::string_view name;  // including the "="
   std::int64_t* value;
 };
 
 struct DrawnSpec {
-  std::vector<std::int64_t> numbers;  // for training, for testing, the seed
+  std::vector<std::int64_t> numbers;  // training samples, test samples, seed
   SplitSpec split{};
 
   std::uint64_t seed(Split part) const {
@@ -64,7 +64,7 @@ struct DrawnSpec {
   }
 };
 
-// Reads what read_other() does not take. `form` says what may be given.
+// Parses the options that read_other() does not accept. `form` describes the options, for messages.
 template <class ReadOther>
 void read_drawn(const std::string& rest, const std::string& spec, const char* form, DrawnSpec& out,
                 const ReadOther& read_other) {
@@ -92,7 +92,7 @@ void read_numbers(const std::string& rest, const std::string& spec, const char* 
   });
 }
 
-// `draw(seed, count)` for a part; nullptr where validation is to have none.
+// Calls draw(seed, count) for a part; nullptr for a validation part without samples.
 template <class Draw>
 std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& spec, Split part,
                                     const Draw& draw) {
@@ -145,7 +145,7 @@ constexpr const char* kTextSplitOptions = "validation split test fold chronologi
 constexpr const char* kTextIsWhole =
     "parts of a text are stretches of it, neither shuffled nor grouped";
 
-// "FOLDER,validation=0.1": a folder whose test part has files of its own.
+// "FOLDER,validation=0.1": a folder with separate files for the test part.
 struct FolderSpec {
   std::string folder;
   SplitOptions split{};
@@ -173,7 +173,7 @@ PartReader read_mnist(const std::string& rest, const std::string& spec) {
   return read_idx(folder, given.split);
 }
 
-// "cifar10" and "cifar100": the fetched files, or a folder that holds them.
+// "cifar10" and "cifar100": the fetched files, or a folder that contains them.
 PartReader read_cifar_spec(const std::string& kind, const std::string& rest,
                            const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
@@ -201,7 +201,7 @@ std::uint64_t memory_size(const std::string& text, const std::string& spec) {
   return static_cast<std::uint64_t>(bytes);
 }
 
-// What follows "csv:FILE"; false for a word that says nothing of a table.
+// Sets an option of "csv:FILE"; false if the key is not an option of tables.
 bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
                     const std::string& spec) {
   if (value.empty()) return false;
@@ -243,7 +243,7 @@ PartReader read_csv_spec(const std::string& spec, const SourceOptions& source) {
   return read_csv(file, divided.test, options);
 }
 
-// What says how a source of text is divided, beside its own options: those that read_own() takes.
+// Parses the split options of a text source; read_own() takes the source's other options.
 template <class ReadOwn>
 SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::string& spec,
                          const std::string& own, const ReadOwn& read_own) {
@@ -389,8 +389,8 @@ PartReader read_pairs_spec(const std::string& rest, const std::string& spec,
   return read_pairs(parts[0], options);
 }
 
-// Arrays of inputs and targets. Labels are classes by their values: `values` empty, they are those
-// of these labels.
+// Loads arrays of inputs and targets. Labels are mapped to class numbers by value; empty `values`
+// are filled from these labels.
 TensorDatasetParts load_arrays(const std::string& inputs, const std::string& targets, bool classes,
                                std::vector<std::int64_t>& values) {
   TensorDatasetParts set;
@@ -514,7 +514,7 @@ namespace {
 
 PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   const bool classes = options.classes;
-  // "digits,validation=0.2" and "mnist,seed=1": options without numbers or a folder before them.
+  // "digits,validation=0.2" and "mnist,seed=1": options directly after the kind.
   const std::size_t cut = spec.find_first_of(":,");
   const bool no_path = cut != std::string::npos && spec[cut] == ',';
   const std::string kind = spec.substr(0, cut);

@@ -3,7 +3,7 @@
 // running use nothing else, so another backend changes nothing there.
 //
 // A backend is registered once under its Device::Kind and lives to the end of the process. It knows
-// no op: engines and programs only pass through it.
+// no operation: engines and programs only pass through it.
 #pragma once
 
 #include <cstddef>
@@ -106,7 +106,7 @@ class Backend {
   /// Null if preparing gains nothing: the program then runs step by step each time.
   virtual std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program) = 0;
   /// Milliseconds of one launch. If one launch is too short to time, the median over rounds of
-  /// `repeats` launches; the step's assignments then happen as often.
+  /// `repeats` launches; the assignments of the step are then executed once for each launch.
   virtual double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) = 0;
   /// Null if each region has one engine, so that there is nothing to tune.
   virtual Trials* trials() { return nullptr; }

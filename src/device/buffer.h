@@ -1,4 +1,4 @@
-// Buffer: a reference-counted block of memory on a device. It knows no op and no shape.
+// Buffer: a reference-counted block of memory on a device. It has no shape and no dtype.
 //
 // Host memory comes from a caching pool (64-byte aligned, by size class), so that a training loop
 // in its steady state asks the system for no memory. A Buffer may also be a window into another one

@@ -25,10 +25,10 @@ struct ImageJob {
   ImageRecord record{};
 };
 
-/// A device's abilities with images.
+/// What a device can do with images.
 struct ImageDecoder {
   bool found = false;        // whether it decodes files
-  bool has_engines = false;  // whether it has JPEG engines, which take nothing from other work
+  bool has_engines = false;  // whether it has JPEG engines, which do not slow down other work
   bool changes = false;      // whether it transforms decoded images itself
   std::string about{};       // "nvJPEG 13.3"; or why there is no decoder
 };

@@ -19,7 +19,8 @@ struct AttentionTraits {
 struct RemakeTraits {
   /// The most that the arithmetic of one element may cost (OpCost); 0: nothing is recomputed.
   std::int64_t most_cost = 0;
-  /// A single reader may read this many times the value's bytes in addition, to save the store.
+  /// If a value has one reader, the reader may load up to this many times the value's bytes in
+  /// addition to recompute the value, because the store is saved.
   std::int64_t store = 0;
   /// Arithmetic costs little beside memory traffic: centred activations and the deviations of a
   /// batch are recomputed by their readers, and masks count double.
@@ -35,9 +36,9 @@ struct DeviceTraits {
   /// index out of range stops the call before later assignments. Otherwise both branches are
   /// computed.
   bool host_sees_values = true;
-  /// A step is a launch of a kernel that an engine generates for its region. Equal regions are
-  /// asked about once, kernels are generated in parallel, and saving a launch pays; no two steps
-  /// share a kernel.
+  /// A step is a launch of a kernel that an engine generates for its region. The engine is
+  /// asked once for equal regions, kernels are generated in parallel, and saving a launch pays; no
+  /// two steps share a kernel.
   bool launches_kernels = false;
   /// Values start at the alignment of an allocation: rows of loops are padded to it.
   bool aligns_loop_rows = false;
@@ -49,19 +50,19 @@ struct DeviceTraits {
   bool rewrites_convolutions = false;
   /// An engine computes local response normalization as one step.
   bool has_response_norm = false;
-  /// A map may store its result over a large input that nothing reads afterwards.
+  /// A map region may overwrite a large input that nothing reads afterwards.
   bool overwrites_inputs = false;
   /// Independent steps run concurrently if their memory is not shared.
   bool overlaps_steps = false;
   /// Operands of float32 products are rounded ahead of the product, to any 16-bit dtype.
   bool rounds_operands = false;
-  /// Products round their operands to bfloat16. For large matrices that are not assigned, products
-  /// read a stored rounded copy.
+  /// Products round their operands to bfloat16. Large matrices that the program does not assign are
+  /// rounded once and stored.
   bool keeps_bf16_matrices = false;
   /// 16-bit convolutions with filters larger than 1 x 1 are fast over NHWC activations.
   bool convolves_channels_last = false;
   /// Large 16-bit products are fastest in a library that needs rows padded to whole memory lines
-  /// and leaves work on the result to a separate kernel.
+  /// and has no epilogue: operations on the result need a separate kernel.
   bool has_product_library = false;
   RemakeTraits remake = {};
   /// The attention that an engine supports.

@@ -13,7 +13,7 @@ constexpr std::uint32_t kServed = 64;
 
 struct Versions {
   std::mutex mutex;
-  std::condition_variable ended;  // signalled when a step in place ends
+  std::condition_variable ended;  // signalled when a step that assigns in place ends
 };
 Versions& versions() {
   static Versions* const instance = new Versions;

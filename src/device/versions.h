@@ -4,9 +4,9 @@
 // A run first declares what it reads and what it assigns. A step assigns in place while there are
 // no other readers. Once another thread has read a buffer, and for some steps afterwards, the step
 // works on a copy, which becomes the buffer's memory when the step ends; so readers never wait for
-// it. Only a reader that meets a step in place waits for its end. One lock protects all of this; it
-// is held for a few instructions for each buffer, never during a run. GPU work needs no versions:
-// it is queued in order.
+// it. A reader waits only if a step is assigning its buffer in place. One lock protects all of
+// this; it is locked for a few instructions for each buffer, never during a run. GPU work needs no
+// versions: it is queued in order.
 #pragma once
 
 #include <memory>

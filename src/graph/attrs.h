@@ -165,7 +165,7 @@ class Attrs {
     static_assert(word_bytes<T>() % sizeof(std::uint64_t) == 0);
   }
 
-  /// The struct. Throws InternalError if the node holds another one.
+  /// The struct. Throws InternalError if the node has another one.
   template <class T>
   const T& as() const {
     const T* found = get_if<T>();

@@ -14,7 +14,8 @@ namespace tenon {
 namespace {
 
 // Numbers, index ramps and views of them: computing them is cheaper than binding them. A tensor of
-// one value that was created outside the body (ones() and its kin) is not a number here.
+// one value that was created outside the body (by ones() and similar functions) is not a number
+// here.
 bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers,
                std::uint32_t trace) {
   if (node.realised()) return false;
@@ -129,7 +130,7 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
 }
 
 std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead,
-                               const Remake& remake) {
+                               const RewriteNode& rewrite) {
   Substitution done = instead;
   std::vector<Tensor> inputs;
   for (Node* node : topological_order(roots)) {
@@ -143,7 +144,7 @@ std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution
       }
     const LabelGuard label(node->label);
     const ConstantsGuard constants(node->is_constant || builds_constants());
-    if (const Tensor made = remake ? remake(*node, inputs) : Tensor(); made.defined()) {
+    if (const Tensor made = rewrite ? rewrite(*node, inputs) : Tensor(); made.defined()) {
       done.emplace(node, made);
       continue;
     }

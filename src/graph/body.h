@@ -53,9 +53,9 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
 using Substitution = std::unordered_map<const Node*, Tensor>;
 /// Returns the replacement of a node whose inputs have become `inputs`; undefined: rebuild the same
 /// node.
-using Remake = std::function<Tensor(const Node& node, const std::vector<Tensor>& inputs)>;
+using RewriteNode = std::function<Tensor(const Node& node, const std::vector<Tensor>& inputs)>;
 /// The same tensors, computed with some nodes replaced.
 std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead,
-                               const Remake& remake = {});
+                               const RewriteNode& rewrite = {});
 
 }  // namespace tenon

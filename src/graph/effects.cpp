@@ -56,7 +56,7 @@ class Stripping {
     }
     if (node.op == Op::WithUpdates) {
       for (Node* in : node.in().subspan(1))
-        if (carried_.erase(in) != 0)  // another carrier may hold the same assignment
+        if (carried_.erase(in) != 0)  // another carrier may carry the same assignment
           updates_.push_back({in, in->input(0), done_.at(in->input(1)), in->built_at});
       done_.emplace(&node, done_.at(node.input(0)));
       return;

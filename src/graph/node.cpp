@@ -80,7 +80,7 @@ void Node::report_unheeded() const noexcept {
             " was dropped without being evaluated: pass the assignment to compute(), "
             "return it from the compiled function, or attach it to a value (update() in "
             "a module's forward, with_updates())"));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be made is left out
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a message that cannot be built is omitted
   }
 }
 
@@ -119,7 +119,7 @@ void release(Node* node) noexcept {
     for (int k = count - 1; k >= 0; --k) {
       Node* in = inputs[k];
       if (in->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      // `in` is dead. It joins the chain; its `built_at` is no longer needed and holds the link.
+      // `in` is dead. It joins the chain; its `built_at` is no longer needed and stores the link.
       in->built_at = reinterpret_cast<std::uintptr_t>(next);
       next = in;
     }

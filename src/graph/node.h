@@ -58,7 +58,7 @@ struct Node {
   // is computed from them alone take the device of the tensors that they are combined with; without
   // any, the device that was current when they were built.
   bool placed = false;
-  // A constant that was requested as a tensor, by ones() and its kin, not a number beside a tensor.
+  // A constant that the user created as a tensor, by ones() for example, not as a plain number.
   // Views and casts of it are nodes, because gradients with respect to it may be requested.
   bool differentiable = false;
   bool is_constant = false;  // built under NoGrad: gradients stop here
@@ -106,11 +106,11 @@ struct Node {
   }
 };
 
-/// A new node with one reference, held by the returned tensor. References its inputs. Does not
+/// A new node with one reference, which the returned tensor owns. References its inputs. Does not
 /// infer dtype and shape: see ops/infer.h.
 Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs);
-/// A leaf that holds `buffer`.
+/// A leaf whose value is `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
 /// Gives a node its value; the node's device is then the buffer's.
 void place(Node& node, std::shared_ptr<Buffer> buffer);

@@ -22,7 +22,7 @@ class NodeIndex {
     own = place;
     return true;
   }
-  /// The slot for the node's position; it holds kAbsent until the node is inserted.
+  /// The slot for the node's position; it is kAbsent until the node is inserted.
   std::uint32_t slot_of(const Node* node) {
     Page& page = pages_.empty() ? add(node->number) : pages_[find(node->number / kPage + 1)];
     return (page.key != 0 ? page : add(node->number)).first + node->number % kPage;

@@ -36,15 +36,15 @@ enum class OpKind : std::uint8_t {
 /// Properties of an op that passes and engines ask for.
 enum OpTrait : std::uint32_t {
   kTruth = 1u << 0,       // the result is bool, whatever the inputs are
-  kLogical = 1u << 1,     // operates on truth values
+  kLogical = 1u << 1,     // operates on booleans
   kKeepsRange = 1u << 2,  // the result is in the dtype's range because the inputs are
   kFloatingOnly = 1u << 3,
   kRoundsToWhole = 1u << 4,  // rounds to whole numbers, so integer inputs stay unchanged
   kReadsWhole = 1u << 5,     // reads inputs from end to end: strided inputs are copied first
   kStochastic = 1u << 6,
-  kIndexed = 1u << 7,  // input 1 holds positions along the axis in the attributes
+  kIndexed = 1u << 7,  // input 1 contains positions along the axis in the attributes
   kAddsUp =
-      1u << 8,  // sums of elements: not of truth values, and 16-bit floats are cast to float32
+      1u << 8,  // sums of elements: not of boolean values, and 16-bit floats are cast to float32
   // read through Result nodes only; the node's own dtype is the first result's
   kSeveralResults = 1u << 9,
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::size_t kMostSources = 256;
 
-// Whether a gradient goes on from the node to what it was computed from.
+// Whether a gradient propagates from the node to its inputs.
 bool passes_on(const Node& node) {
   return !node.is_constant && node.op != Op::StopGradient && !has_trait(node.op, kFlat) &&
          (is_floating(node.dtype) || has_trait(node.op, kSeveralResults));
 }
 
-// The inputs that the value was computed from. The variable of an assignment is none of them, nor
-// are the assignments that a value carries.
+// The inputs that the value was computed from: without the variable of an assignment, and without
+// the assignments that a value carries.
 std::span<Node* const> read_by(const Node& node) {
   const std::span<Node* const> in = node.in();
   if (node.op == Op::Assign && !in.empty()) return in.last(1);
@@ -40,7 +40,8 @@ std::unique_ptr<const Sources> Sources::of(const Node& node) {
   while (!open.empty() && found.size() <= kMostSources) {
     const Node* next = open.back();
     open.pop_back();
-    // A gradient with respect to a detached tensor can be asked for, but goes no further.
+    // A gradient with respect to a detached tensor can be requested, but does not propagate
+    // further.
     const bool passes = passes_on(*next);
     if (!passes && !is_floating(next->dtype)) continue;
     if (!found.insert(next->built_at).second || !passes) continue;

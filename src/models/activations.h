@@ -9,10 +9,10 @@
 
 namespace tenon::models {
 
-/// The activations that a Transformer's name may choose, by Tenon's words for them.
+/// The activations that the name of a Transformer may choose, as Tenon spells them.
 const std::vector<std::string>& transformer_activations();
 
-/// Applies the activation that named_activation() takes.
+/// Applies the activation of this name to x; names as in named_activation().
 Tensor activated(const std::string& name, const Tensor& x);
 
 /// nn::activation(), and "gelu_tanh" and "quick_gelu", x · sigmoid(1.702 x). Throws ValueError for

@@ -30,7 +30,7 @@ struct BertSizes {
   double eps = 0, dropout = 0, attention_dropout = 0, head_dropout = 0;
 };
 
-constexpr std::int64_t kTextTypes = 2, kFiller = 0;
+constexpr std::int64_t kTextTypes = 2, kPadToken = 0;
 
 nn::LayerNorm bert_norm(std::int64_t width, double eps) {
   return nn::LayerNorm({width}, {.eps = eps});
@@ -61,8 +61,9 @@ BertInput bert_input(const Tensor& input, std::int64_t context) {
                          ", the context it was built with"));
   const auto row = [&](std::int64_t k) { return squeeze(slice(input, 1, k, k + 1), 1); };
   const Tensor tokens = typed ? row(0) : input;
-  // A text begins with [CLS]: what has no tokens at all still has a place that is seen.
-  const Tensor seen = logical_or(ne(tokens, kFiller), eq(arange(0, tokens.size(1)), 0));
+  // The first position is never masked: a text begins with [CLS], and a row of padding alone must
+  // still attend to something.
+  const Tensor seen = logical_or(ne(tokens, kPadToken), eq(arange(0, tokens.size(1)), 0));
   return {tokens, typed ? std::optional(row(1)) : std::nullopt, unsqueeze(unsqueeze(seen, 1), 1)};
 }
 
@@ -74,15 +75,15 @@ BertEmbeddings::BertEmbeddings(const Sizes& s, const OptionalGenerator& g)
       dropout_(child("dropout", nn::Dropout(s.dropout, g))) {}
 
 Tensor BertEmbeddings::forward(const Tensor& tokens, const std::optional<Tensor>& types) const {
-  const Tensor words = words_(tokens);  // the filler's does not learn
-  const Tensor of_words = where(unsqueeze(ne(tokens, kFiller), 2), words, detach(words));
+  const Tensor words = words_(tokens);  // the padding token's embedding gets no gradient
+  const Tensor of_words = where(unsqueeze(ne(tokens, kPadToken), 2), words, detach(words));
   const Tensor of_types = types ? types_(*types) : slice(types_.weight(), 0, 0, 1);
   return dropout_(norm_(of_words + of_types + places_(arange(0, tokens.size(1)))));
 }
 
 namespace {
 
-// Every place looks at all that `seen` [N, 1, 1, L] allows.
+// Bidirectional self-attention; `seen` [N, 1, 1, L] masks the keys.
 class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
  public:
   BertSelfAttention(const BertSizes& s, const OptionalGenerator& g)
@@ -111,16 +112,16 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
   nn::Linear query_, key_, value_;
 };
 
-// What a part of a layer ends with: brought to the layer's width, added to what came in,
-// normalised.
+// The end of an attention or feed-forward sublayer: linear projection to the layer's width,
+// residual addition, layer norm.
 class BertSum : public nn::ModuleOf<BertSum> {
  public:
   BertSum(const BertSizes& s, std::int64_t in, const OptionalGenerator& g)
       : dense_(child("dense", bert_linear(in, s.width, g))),
         norm_(child("LayerNorm", bert_norm(s.width, s.eps))),
         dropout_(child("dropout", nn::Dropout(s.dropout, g))) {}
-  Tensor forward(const Tensor& x, const Tensor& came_in) const {
-    return norm_(dropout_(dense_(x)) + came_in);
+  Tensor forward(const Tensor& x, const Tensor& residual) const {
+    return norm_(dropout_(dense_(x)) + residual);
   }
 
  private:
@@ -185,7 +186,7 @@ class BertEncoder : public nn::ModuleOf<BertEncoder> {
   nn::ModuleList layers_;
 };
 
-// The first place's features as those of the whole text.
+// Pools a text: its first position's features through a linear layer and tanh.
 class BertPooler : public nn::Module {
  public:
   BertPooler(const BertSizes& s, const OptionalGenerator& g)
@@ -198,7 +199,7 @@ class BertPooler : public nn::Module {
   nn::Linear dense_;
 };
 
-// Tokens to features [N, L, width], or with a pooler to those of the texts [N, width].
+// Tokens to features [N, L, width], or with a pooler to features of whole texts [N, width].
 class BertModel : public nn::Module {
  public:
   BertModel(const BertSizes& s, bool pooled, const OptionalGenerator& g)
@@ -242,7 +243,7 @@ class BertTransform : public nn::Module {
   nn::LayerNorm norm_;
 };
 
-// Scores of every word for every place, by the embedding of words.
+// Scores of every token for every position; the output layer shares the token embedding.
 class BertPredictions : public nn::Module {
  public:
   BertPredictions(const BertSizes& s, const Tensor& word_matrix, const OptionalGenerator& g)
@@ -298,7 +299,7 @@ class BertForSequenceClassification : public nn::Module {
   nn::AnyModule classifier_;
 };
 
-// Scores [N, 2, L] of each place for the first and for the last of an answer.
+// Scores [N, 2, L] of each position as the first and as the last token of an answer.
 class BertForQuestionAnswering : public nn::Module {
  public:
   BertForQuestionAnswering(const BertSizes& s, const OptionalGenerator& g)
@@ -316,8 +317,8 @@ class BertForQuestionAnswering : public nn::Module {
 
 // ---- The three tasks, by the names of the networks
 
-bool tells_classes(const std::string& name) { return name.ends_with("_classifier"); }
-bool tells_spans(const std::string& name) { return name.ends_with("_spans"); }
+bool is_classifier(const std::string& name) { return name.ends_with("_classifier"); }
+bool is_span_model(const std::string& name) { return name.ends_with("_spans"); }
 
 BertSizes bert_sizes(const NetworkFacts& facts) {
   BertSizes s;
@@ -331,14 +332,14 @@ BertSizes bert_sizes(const NetworkFacts& facts) {
   s.eps = facts.variables.value("eps");
   s.dropout = facts.variables.value("dropout");
   s.attention_dropout = facts.variables.value("attention_dropout");
-  if (tells_classes(facts.name)) s.head_dropout = facts.variables.value("head_dropout");
+  if (is_classifier(facts.name)) s.head_dropout = facts.variables.value("head_dropout");
   return s;
 }
 
 }  // namespace
 
 void set_bert_sizes(io::TomlValue& keys, const std::string& name, const std::string& text) {
-  const bool classes = tells_classes(name), spans = tells_spans(name);
+  const bool classes = is_classifier(name), spans = is_span_model(name);
   std::vector<std::string> taken{"layers",     "heads", "width",   "hidden",           "context",
                                  "activation", "eps",   "dropout", "attention_dropout"};
   if (classes || spans) taken.emplace_back("vocabulary");
@@ -348,13 +349,14 @@ void set_bert_sizes(io::TomlValue& keys, const std::string& name, const std::str
   sizes.own_whole("vocabulary");
   for (const char* share : {"dropout", "attention_dropout", "head_dropout"})
     sizes.number(share, 0, kMostBertDropout);
-  // An answer begins or ends at any place.
-  if (spans) keys.set("classes", io::toml_whole(static_cast<std::int64_t>(sizes.value("context"))));
+  // Each position is a class: an answer may begin or end at any of them.
+  if (spans)
+    keys.set("classes", io::toml_integer(static_cast<std::int64_t>(sizes.value("context"))));
 }
 
-// Of masked words the vocabulary is the classes.
+// For masked language modelling the classes are the vocabulary.
 nn::AnyModule build_bert(const NetworkFacts& facts, const Options& o) {
-  const bool classes = tells_classes(facts.name), spans = tells_spans(facts.name);
+  const bool classes = is_classifier(facts.name), spans = is_span_model(facts.name);
   BertSizes s = bert_sizes(facts);
   if (!classes && !spans) s.vocabulary = o.classes;
   nn::AnyModule net = nn::Identity();

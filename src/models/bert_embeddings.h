@@ -8,19 +8,19 @@
 
 namespace tenon::models {
 
-/// Under which name a file's layers find BertInput::seen.
+/// The name under which layers of a network file find BertInput::seen.
 constexpr char kSeen[] = "seen";
 
 struct BertInput {
   Tensor tokens;                ///< [N, L]
-  std::optional<Tensor> types;  ///< [N, L]; none: all are of the first text
-  Tensor seen;                  ///< bool [N, 1, 1, L]: not filled up, and always the first place
+  std::optional<Tensor> types;  ///< [N, L]; none: all tokens are of type 0
+  Tensor seen;  ///< bool [N, 1, 1, L]: false for padding, except at the first position
 };
-/// Out of tokens [N, L] or [N, 2, L], with the type of each, and L up to `context`. Throws
-/// ShapeError.
+/// Splits the input of BERT: tokens [N, L], or [N, 2, L] with token types, L up to `context`.
+/// Throws ShapeError for another shape.
 BertInput bert_input(const Tensor& input, std::int64_t context);
 
-/// Embeddings of words, places and types added up, normalised: to features [N, L, width].
+/// Sum of token, position and type embeddings, then layer norm: features [N, L, width].
 class BertEmbeddings : public nn::ModuleOf<BertEmbeddings> {
  public:
   struct Sizes {

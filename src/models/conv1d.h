@@ -9,7 +9,8 @@
 namespace tenon::models {
 
 /// x · weight + bias, with the weight [in, out] as Hugging Face's Conv1D stores it: transposed
-/// compared with nn::Linear. The weight is drawn as Linear's unless `init` is given; the bias is 0.
+/// compared with nn::Linear. Initial values: of the weight `init`, by default as in nn::Linear; of
+/// the bias 0.
 class Conv1D : public nn::Module {
  public:
   Conv1D(std::int64_t in, std::int64_t out, bool bias, const nn::Initializer& init,

@@ -1,4 +1,4 @@
-// Reads embedded files: lines for printing, a tree for everything else.
+// Embedded files, as lines for printing and as a parsed tree for everything else.
 #include "models/embedded_networks.h"
 
 #include <algorithm>

@@ -25,19 +25,19 @@ class EmbeddedNetwork {
   explicit EmbeddedNetwork(const UnpackedFile& file);
 
   const io::TomlValue& tree() const { return tree_; }
-  /// The keys of the file with those of the network `name`, a variant or the file itself, in their
-  /// place, after those of the variant that it is `like`. Tables are combined key by key.
+  /// The keys of the network `name`, a variant or the file itself. The keys of a variant override
+  /// those of the file and of the variant that its key `like` names. Tables are merged key by key.
   io::TomlValue facts_of(const std::string& name) const;
 
   /// A line of the file, from 1, without its end.
   std::string_view line(int number) const;
   /// The comment above the first key.
   std::string head_comment() const;
-  /// Lines from this one to the one that closes a list, "]".
+  /// Lines from this one to the "]" that closes its list.
   std::string list_from(int number) const;
   /// Lines from `from` to the one before `to`.
   std::string lines(int from, int to) const;
-  /// All tables [blocks.NAME], after an empty line; "" : there are none.
+  /// All tables [blocks.NAME], with an empty line before them; "" if there are none.
   std::string blocks() const;
 
  private:
@@ -51,7 +51,8 @@ const EmbeddedNetwork& embedded_network(std::string_view name);
 /// The networks of a file, in its order: its variants, or the file's own name.
 std::vector<std::string> networks_of_file(std::string_view name);
 
-/// Entries of `over` in place of those of `base`, or after them; tables of both are combined.
+/// Merges `over` into `base`: entries with the same key are replaced, others appended, and tables
+/// that both have are merged key by key.
 void overlay(io::TomlValue& base, const io::TomlValue& over);
 
 }  // namespace tenon::models

@@ -1,4 +1,4 @@
-// Expressions: a recursive-descent parser, evaluation in double precision.
+// A recursive-descent parser that evaluates in double precision.
 #include "models/expression.h"
 
 #include <algorithm>
@@ -109,12 +109,12 @@ class Expression {
     if (!take('['))
       throw ValueError(cat("'", text_, "': '", name, "' is a list; write ", name,
                            "[0] for its first number, or length(", name, ")"));
-    const double place = sum();
+    const double index = sum();
     if (!take(']')) refuse();
-    if (place != std::floor(place) || !(place >= 0 && place < static_cast<double>(list.size())))
+    if (index != std::floor(index) || !(index >= 0 && index < static_cast<double>(list.size())))
       throw ValueError(cat("'", text_, "': '", name, "' has ", list.size(), " numbers, and [",
-                           place, "] is out of range: the first is [0]"));
-    return list[static_cast<std::size_t>(place)];
+                           index, "] is out of range: the first is [0]"));
+    return list[static_cast<std::size_t>(index)];
   }
   std::string word() {
     const std::size_t start = at_;

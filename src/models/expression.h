@@ -8,7 +8,7 @@
 
 namespace tenon::models {
 
-/// Variables by name, with those of an enclosing scope after them.
+/// Variables by name; those of an enclosing scope are visible unless hidden.
 class Variables {
  public:
   explicit Variables(const Variables* outer = nullptr) : outer_(outer) {}
@@ -16,17 +16,18 @@ class Variables {
   void set(const std::string& name, double value);
   /// Gives a variable of this scope a list of numbers; the first one is `name[0]`.
   void set_list(const std::string& name, std::vector<double> values);
-  /// Of `width`, `2 * width + 1`, `floor(sqrt(n)) ^ 2`, `depths[i] - 1`, `length(depths)`:
-  /// + - * / ^ and parentheses, floor, ceil, round, sqrt, min and max; of lists, places from 0 and
-  /// length. Throws ValueError for text that is not an expression, for unknown names (with a near
-  /// miss), for a place that a list does not have and for a result that is not finite.
+  /// Evaluates an expression such as `2 * width + 1`, `floor(sqrt(n)) ^ 2` or `depths[i] - 1`. It
+  /// may use + - * / ^ and parentheses, floor, ceil, round, sqrt, min and max, elements of lists
+  /// (counted from 0) and length(list). Throws ValueError for text that is not an expression, for
+  /// an unknown name (with a suggestion), for an index out of range and for a result that is not
+  /// finite.
   double value(const std::string& expression) const;
-  /// Letters, digits and _, no digit first.
+  /// Whether `text` has only letters, digits and _, and does not begin with a digit.
   static bool is_name(const std::string& text);
 
  private:
   friend class Expression;
-  /// The innermost scope that has a variable of this name; null: none has.
+  /// The innermost scope that has a variable of this name; null if there is none.
   const Variables* scope_of(const std::string& name) const;
   const Variables* outer_;
   std::unordered_map<std::string, double> own_;

@@ -24,7 +24,7 @@ const std::vector<std::string> kHeadKeys{
     "init",  "freeze",     "rubbish_score", "recipe",    "blocks"};
 
 std::string activation_of_file(const TomlValue& value) {
-  const std::string& name = expect_kind(value, Kind::Text, "activation", "\"relu\"").text;
+  const std::string& name = expect_kind(value, Kind::String, "activation", "\"relu\"").text;
   try {
     (void)named_activation(name);
   } catch (const ValueError& error) {
@@ -33,13 +33,13 @@ std::string activation_of_file(const TomlValue& value) {
   return name;
 }
 
-// What the keys say of inputs together.
+// Checks the keys about inputs against each other, and derives Info::tokens.
 void check_tokens(const TomlValue& tree, FileHead& head) {
   Info& info = head.info;
   const auto line = [&](const char* key) { return tree.find(key)->line; };
   if (info.masked && info.pairs)
     throw FileFault{line("masked"),
-                    "'masked' and 'pairs': a network that translates hides no "
+                    "'masked' and 'pairs': a translation network masks no "
                     "words; leave one of them out"};
   if ((info.masked || info.pairs) && tree.find("tokens") != nullptr && !info.tokens)
     throw FileFault{line("tokens"), cat("'tokens' is false, and '",
@@ -50,19 +50,19 @@ void check_tokens(const TomlValue& tree, FileHead& head) {
   info.tokens = info.tokens || info.masked || info.pairs;
   if (info.pairs && (info.input.rank() != 2 || info.input[0] != 2))
     throw FileFault{line("input"), cat("'input' is ", info.input,
-                                       "; with pairs = true it is two and the number of places, as "
+                                       "; with pairs = true it is 2 and the sequence length, as "
                                        "in input = [2, 64]")};
   if (!info.pairs && info.takes_tokens() && info.input.rank() != 1)
     throw FileFault{line("input"),
                     cat("'input' is ", info.input, "; ",
                         info.tokens ? "with tokens = true" : "where 'vocabulary' is given",
-                        " it is the number of places, as in input = [64]")};
+                        " it is the sequence length, as in input = [64]")};
   if (info.pairs && head.encoder == nullptr)
     throw FileFault{line("pairs"),
-                    "'pairs' wants encoder = [ ... ], the layers that see the source"};
+                    "'pairs' needs encoder = [ ... ], the layers that read the source"};
   if (!info.pairs && head.encoder != nullptr)
     throw FileFault{head.encoder->line,
-                    "'encoder' is for networks that translate: write pairs = true too"};
+                    "'encoder' is for translation networks: write pairs = true too"};
 }
 
 // "*" matches any characters.
@@ -94,9 +94,9 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
   const TomlValue *input = nullptr, *recipe = nullptr;
   for (const auto& [key, value] : tree.entries) {
     if (key == "name") {
-      info.name = expect_kind(value, Kind::Text, "name", "\"my_network\"").text;
+      info.name = expect_kind(value, Kind::String, "name", "\"my_network\"").text;
     } else if (key == "about") {
-      info.about = expect_kind(value, Kind::Text, "about", "\"what it is for\"").text;
+      info.about = expect_kind(value, Kind::String, "about", "\"what it is for\"").text;
     } else if (key == "input") {
       input = &expect_kind(value, Kind::List, "input", "[1, 28, 28]");
       if (input->items.empty() || input->items.size() > 4)
@@ -106,11 +106,11 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
     } else if (key == "classes") {
       info.classes = whole_of(value, none, "'classes'");
     } else if (key == "tokens") {
-      info.tokens = expect_kind(value, Kind::Truth, "tokens", "true").truth;
+      info.tokens = expect_kind(value, Kind::Boolean, "tokens", "true").truth;
     } else if (key == "masked") {
-      info.masked = expect_kind(value, Kind::Truth, "masked", "true").truth;
+      info.masked = expect_kind(value, Kind::Boolean, "masked", "true").truth;
     } else if (key == "pairs") {
-      info.pairs = expect_kind(value, Kind::Truth, "pairs", "true").truth;
+      info.pairs = expect_kind(value, Kind::Boolean, "pairs", "true").truth;
     } else if (key == "vocabulary") {
       info.vocabulary = whole_of(value, none, "'vocabulary'");
     } else if (key == "encoder") {
@@ -168,19 +168,19 @@ Variables variables_of_file(const TomlValue& tree, const Info& info) {
   return out;
 }
 
-// init = [ { parameters = "*", values = { uniform = 0.1 } } ], one after another.
+// init = [ { parameters = "*", values = { uniform = 0.1 } } ]; items are applied in order.
 void draw_values_of_file(const TomlValue& tree, const Variables& variables,
                          const nn::AnyModule& net, const OptionalGenerator& generator) {
   const TomlValue* list = tree.find("init");
   if (list == nullptr) return;
   constexpr char kExample[] = "[ { parameters = \"*.bias\", values = 0 } ]";
-  constexpr std::size_t kMostItems = 1'000;  // each is compared with every parameter
+  constexpr std::size_t kMostItems = 1'000;  // each is matched against all parameters
   if (list->items.size() > kMostItems)
     throw FileFault{list->line, cat("'init' has more than ", kMostItems, " items")};
   const std::vector<nn::NamedTensor> parameters = net.named_parameters();
   for (const TomlValue& item : expect_kind(*list, Kind::List, "init", kExample).items) {
     const TomlValue *pattern = item.find("parameters"), *values = item.find("values");
-    if (!item.is(Kind::Table) || pattern == nullptr || !pattern->is(Kind::Text) ||
+    if (!item.is(Kind::Table) || pattern == nullptr || !pattern->is(Kind::String) ||
         std::count(pattern->text.begin(), pattern->text.end(), '*') > 3 || values == nullptr ||
         item.entries.size() != 2)
       throw FileFault{item.line, cat("an item of 'init' says which parameters get which values, "
@@ -204,7 +204,7 @@ void freeze_parts_of_file(const TomlValue& tree, nn::AnyModule net) {
   if (list == nullptr) return;
   for (const TomlValue& part : expect_kind(*list, Kind::List, "freeze", "[\"features\"]").items) {
     try {
-      net.freeze(expect_kind(part, Kind::Text, "freeze", "[\"features\"]").text);
+      net.freeze(expect_kind(part, Kind::String, "freeze", "[\"features\"]").text);
     } catch (const ValueError& error) {
       throw FileFault{part.line, error.what()};
     }

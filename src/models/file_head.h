@@ -1,4 +1,4 @@
-// The part of a network file besides its layers: facts, variables, initializers, frozen layers.
+// The part of a network file outside its layers: facts, variables, initializers, frozen layers.
 #pragma once
 
 #include <tenon/models.h>
@@ -10,24 +10,25 @@ namespace tenon::models {
 
 struct FileHead {
   Info info;
-  std::string activation{};  ///< of the layer "activation"; "": the file has none
+  std::string activation{};  ///< what the layer "activation" applies; "" if the file names none
   const io::TomlValue* layers = nullptr;
-  const io::TomlValue* encoder = nullptr;  ///< of a network that translates
+  const io::TomlValue* encoder = nullptr;  ///< null unless the network translates
 };
 
-/// Throws FileFault for keys that no file has and for what is missing. `path` is the name of a
-/// network that says none.
+/// Reads and checks the top-level keys. Throws FileFault for an unknown or a missing key. `path`
+/// names a network whose file has no `name`.
 FileHead head_of_file(const io::TomlValue& tree, const std::string& path);
-/// `classes`, `vocabulary` where the network has one, and the table `variables`: numbers, and lists
-/// of numbers. Each variable may use those before it.
+/// `classes`, `vocabulary` if the network has one, and the entries of the table `variables`:
+/// numbers and lists of numbers. Each variable may use the variables before it.
 Variables variables_of_file(const io::TomlValue& tree, const Info& info);
-/// The list `init`: parameters by pattern, and the values they begin with, one after another.
+/// Applies the list `init`: sets the initial values of parameters, selected by name pattern, in
+/// order.
 void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,
                          const nn::AnyModule& net, const OptionalGenerator& generator);
-/// The list `freeze`.
+/// Freezes the parts that the list `freeze` names.
 void freeze_parts_of_file(const io::TomlValue& tree, nn::AnyModule net);
 
-/// The value itself. Throws FileFault for another kind, with an example for `key`.
+/// Returns `value`. Throws FileFault, with an example for `key`, if the value has another kind.
 const io::TomlValue& expect_kind(const io::TomlValue& value, io::TomlValue::Kind kind,
                                  const char* key, const char* example);
 

@@ -103,9 +103,9 @@ void refuse_misspelt(const TomlValue& table, const std::string& what, const std:
 }
 
 double number_of(const TomlValue& value, const Variables& variables, const std::string& what) {
-  if (value.is(Kind::Whole)) return static_cast<double>(value.whole);
+  if (value.is(Kind::Integer)) return static_cast<double>(value.whole);
   if (value.is(Kind::Real) && std::isfinite(value.real)) return value.real;
-  if (!value.is(Kind::Text))
+  if (!value.is(Kind::String))
     throw FileFault{value.line, cat(what, " is ", value.kind_name(), ", must be a number")};
   try {
     return variables.value(value.text);
@@ -127,7 +127,7 @@ std::int64_t whole_of(const TomlValue& value, const Variables& variables, const 
 FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::string& what) {
   if (value.is(Kind::Table)) return draw_of_table(value, variables, what);
   const auto begins = [&](const char* word) { return value.text.starts_with(word); };
-  if (value.is(Kind::Text) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
+  if (value.is(Kind::String) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
     const std::vector<std::string> words{"xavier_uniform", "xavier_normal", "kaiming_uniform",
                                          "kaiming_normal", "lecun_uniform", "lecun_normal"};
     if (std::find(words.begin(), words.end(), value.text) == words.end())
@@ -144,7 +144,7 @@ FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::
 
 LayerKeys::LayerKeys(const TomlValue& layer, const Variables& variables)
     : layer_(layer), variables_(variables) {
-  if (layer.is(Kind::Text)) {
+  if (layer.is(Kind::String)) {
     kind_ = layer.text;
   } else if (layer.is(Kind::Table) && !layer.entries.empty()) {
     kind_ = layer.entries.front().key;
@@ -155,7 +155,7 @@ LayerKeys::LayerKeys(const TomlValue& layer, const Variables& variables)
                         "{ linear = 10 }",
                         layer.is(Kind::List) ? "; several are { sequence = [ ... ] }" : "")};
   }
-  asked_ = {kind_, "name"};
+  requested_ = {kind_, "name"};
 }
 
 std::string LayerKeys::label(const std::string& key) const {
@@ -163,13 +163,14 @@ std::string LayerKeys::label(const std::string& key) const {
 }
 
 const TomlValue* LayerKeys::find(const std::string& key) {
-  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.push_back(key);
+  if (std::find(requested_.begin(), requested_.end(), key) == requested_.end())
+    requested_.push_back(key);
   return layer_.is(Kind::Table) ? layer_.find(key) : nullptr;
 }
 
 const TomlValue* LayerKeys::own() {
   const TomlValue* value = find(kind_);
-  if (value == nullptr || !value->is(Kind::Truth)) return value;
+  if (value == nullptr || !value->is(Kind::Boolean)) return value;
   if (!value->truth)
     throw FileFault{value->line, cat(kind_, " = false is not a layer: leave it out")};
   return nullptr;
@@ -201,10 +202,10 @@ std::int64_t LayerKeys::own_whole(const char* what, const char* example, std::in
   return whole_of(own(what, example), variables_, cat(kind_, ": ", what), low);
 }
 
-bool LayerKeys::truth(const std::string& key, bool fallback) {
+bool LayerKeys::boolean(const std::string& key, bool fallback) {
   const TomlValue* value = find(key);
   if (value == nullptr) return fallback;
-  if (!value->is(Kind::Truth))
+  if (!value->is(Kind::Boolean))
     throw FileFault{value->line,
                     cat(label(key), " is ", value->kind_name(), ", must be true or false")};
   return value->truth;
@@ -213,8 +214,8 @@ bool LayerKeys::truth(const std::string& key, bool fallback) {
 std::string LayerKeys::text(const std::string& key) {
   const TomlValue* value = key == kind_ ? own() : find(key);
   if (value == nullptr) return "";
-  if (!value->is(Kind::Text))
-    throw FileFault{value->line, cat(label(key), " is ", value->kind_name(), ", must be a text")};
+  if (!value->is(Kind::String))
+    throw FileFault{value->line, cat(label(key), " is ", value->kind_name(), ", must be a string")};
   return value->text;
 }
 
@@ -268,9 +269,9 @@ void LayerKeys::refuse_missing(const std::string& key, const std::string& what) 
 void LayerKeys::finish() const {
   if (!layer_.is(Kind::Table)) return;
   for (const auto& [key, value] : layer_.entries)
-    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
+    if (std::find(requested_.begin(), requested_.end(), key) == requested_.end())
       throw FileFault{value.line,
-                      cat(kind_, " has no setting '", key, "'", near_miss(key, asked_))};
+                      cat(kind_, " has no setting '", key, "'", near_miss(key, requested_))};
 }
 
 }  // namespace tenon::models

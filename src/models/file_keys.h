@@ -18,7 +18,7 @@
 
 namespace tenon::models {
 
-/// What is wrong with a file, and on which line.
+/// An error in a network file, and its line.
 struct FileFault {
   int line;
   std::string what;
@@ -37,45 +37,45 @@ std::string near_miss(const std::string& word, const std::vector<std::string>& k
 /// Throws for a key of `table` that is a near miss of the missing `key`. `what` names the table.
 void refuse_misspelt(const io::TomlValue& table, const std::string& what, const std::string& key);
 
-/// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
+/// An initializer: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
 /// "out" }.
 struct FileDraw {
   nn::Initializer make;
-  bool scaled_by_fan = false;  ///< takes weights of two axes and more only
+  bool scaled_by_fan = false;  ///< needs a weight with at least two axes
 };
 FileDraw draw_of(const io::TomlValue& value, const Variables& variables, const std::string& what);
 
 class LayerKeys {
  public:
-  /// `layer` is a text, the kind itself, or a table whose first key is the kind.
+  /// `layer` is a string, the kind itself, or a table whose first key is the kind.
   LayerKeys(const io::TomlValue& layer, const Variables& variables);
 
   const std::string& kind() const { return kind_; }
   int line() const { return layer_.line; }
   const Variables& variables() const { return variables_; }
   const io::TomlValue* find(const std::string& key);
-  /// The kind's own value; null where it is `true` or the layer is a text.
+  /// The value of the key that names the kind; null if it is `true` or the layer is a string.
   const io::TomlValue* own();
-  /// Throws if there is none: "conv2d needs `what`, as in `example`".
+  /// The same value; throws if there is none: "conv2d needs `what`, as in `example`".
   const io::TomlValue& own(const char* what, const char* example);
 
   double number(const std::string& key, double fallback, double low, double high);
   std::int64_t whole(const std::string& key, std::int64_t fallback, std::int64_t low = 0,
                      std::int64_t high = kLargestSize);
   std::int64_t own_whole(const char* what, const char* example, std::int64_t low = 1);
-  bool truth(const std::string& key, bool fallback);
+  bool boolean(const std::string& key, bool fallback);
   std::string word(const std::string& key, const std::vector<std::string>& choices);
   std::string text(const std::string& key);
-  /// One number for all `count` axes, or a list of so many.
+  /// One number for all `count` axes, or a list of `count` numbers.
   std::vector<std::int64_t> axes(const std::string& key, std::size_t count, std::int64_t fallback,
                                  std::int64_t low);
   Pair pair(const std::string& key, std::int64_t fallback, std::int64_t low = 0);
   std::optional<FileDraw> draw(const std::string& key);
-  /// The first key that is one of these words; "" : none is.
+  /// The first key of the layer that is one of these words; "" if there is none.
   std::string first_of(const std::vector<std::string>& words) const;
-  /// Of a key that is missing. Throws for one that it may have been meant by, or else `what`.
+  /// Throws for a missing key: with the similar key that the layer has instead, else with `what`.
   [[noreturn]] void refuse_missing(const std::string& key, const std::string& what) const;
-  /// Throws for a key that was not asked for.
+  /// Throws for a key that no call has requested.
   void finish() const;
   [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }
 
@@ -84,7 +84,7 @@ class LayerKeys {
   const io::TomlValue& layer_;
   const Variables& variables_;
   std::string kind_;
-  std::vector<std::string> asked_;
+  std::vector<std::string> requested_;
 };
 
 }  // namespace tenon::models

@@ -14,7 +14,7 @@ namespace tenon::models {
 /// A layer type: its name in files and its builder.
 struct FileKind {
   const char* name;
-  FileLayer (*make)(LayerKeys& keys, const FileArrival& at);
+  FileLayer (*make)(LayerKeys& keys, const LayerContext& at);
   bool takes_tokens = false;
 };
 
@@ -26,19 +26,20 @@ std::span<const FileKind> activation_kinds();
 std::span<const FileKind> sequence_kinds();
 
 constexpr char kImages[] = "images [N, channels, height, width]";
-constexpr char kSequences[] = "sequences [N, places, features]";
+constexpr char kSequences[] = "sequences [N, positions, features]";
 
-constexpr ByPlace each_if(bool each) { return each ? ByPlace::Each : ByPlace::None; }
+constexpr ByPosition each_if(bool each) { return each ? ByPosition::Each : ByPosition::None; }
 
 /// A layer without parameters that computes `function`.
 FileLayer function_of(const std::string& text, const std::function<Tensor(const Tensor&)>& function,
-                      ByPlace by_place = ByPlace::None);
+                      ByPosition by_position = ByPosition::None);
 /// Throws FileFault unless the input has this rank; `wanted` describes such an input.
-void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const char* wanted);
-/// Another draw of a parameter that its module has drawn already.
-void draw_again(const LayerKeys& keys, const nn::ModuleBase& module, const std::string& name,
-                const std::optional<FileDraw>& draw, const OptionalGenerator& generator);
-/// The name of a value that was kept; "": none is given.
-std::string kept_name(LayerKeys& keys, const std::string& key, const FileArrival& at);
+void require_rank(const LayerKeys& keys, const LayerContext& at, int rank, const char* wanted);
+/// Replaces the initial value that a module's constructor drew, if the file gives an initializer.
+void replace_initial_value(const LayerKeys& keys, const nn::ModuleBase& module,
+                           const std::string& name, const std::optional<FileDraw>& draw,
+                           const OptionalGenerator& generator);
+/// The name of a kept value, from `key`; "" if the layer does not have the key.
+std::string kept_name(LayerKeys& keys, const std::string& key, const LayerContext& at);
 
 }  // namespace tenon::models

@@ -17,8 +17,8 @@ void FilePass::forget_graphs() {
   for (auto& [name, x] : kept_) x = without_memory(x.shape(), x.dtype(), x.device());
 }
 
-FileLayer layer_of(const nn::AnyModule& module, ByPlace by_place) {
-  return {module, [module](const Tensor& x, FilePass&) { return module(x); }, by_place};
+FileLayer layer_of(const nn::AnyModule& module, ByPosition by_position) {
+  return {module, [module](const Tensor& x, FilePass&) { return module(x); }, by_position};
 }
 
 std::string shape_text(const Tensor& x) {

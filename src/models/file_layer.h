@@ -14,11 +14,11 @@
 
 namespace tenon::models {
 
-/// What goes through a network beside the tensor that each layer hands to the next.
+/// The state of one forward pass besides the tensor that each layer passes to the next.
 class FilePass {
  public:
   FilePass() = default;
-  /// What was kept under this name; null: nothing.
+  /// The value kept under this name; null if there is none.
   const Tensor* find(const std::string& name) const {
     const auto found = kept_.find(name);
     return found == kept_.end() ? nullptr : &found->second;
@@ -26,15 +26,15 @@ class FilePass {
   const Tensor& kept(const std::string& name) const { return kept_.at(name); }
   void keep(const std::string& name, const Tensor& x) { kept_.insert_or_assign(name, x); }
   std::vector<std::string> names() const;
-  /// Without what leads to them.
+  /// Replaces the kept values by tensors of the same shape without memory or graph.
   void forget_graphs();
 
   /// If a sequence is computed position by position: the position of x [N, 1, …], an int64 scalar.
-  Tensor place{};
-  bool is_one_place() const { return place.defined(); }
-  std::int64_t places = 0;       ///< that there are at most
-  std::vector<Tensor> state{};   ///< of all layers, before this place, then after it
-  std::vector<Tensor> memory{};  ///< what layers made of an encoder's result
+  Tensor position{};
+  bool is_one_position() const { return position.defined(); }
+  std::int64_t positions = 0;    ///< the most positions of a sequence
+  std::vector<Tensor> state{};   ///< of all layers; updated in place
+  std::vector<Tensor> memory{};  ///< what layers computed once from the encoder's output
 
  private:
   std::map<std::string, Tensor> kept_;
@@ -43,41 +43,41 @@ class FilePass {
 template <class F>
 void each_tensor(const FilePass&, F&&) {}
 
-/// What a layer does with a tensor; modules called in it have parameters.
+/// Applies a layer to a tensor.
 using FileStep = std::function<Tensor(const Tensor&, FilePass&)>;
 
-/// How a layer takes a sequence place by place. `None`: it does not; `Each`: each place alone;
-/// `State`: by what it keeps in FilePass::state, for as many places as there are; `Places`: by what
-/// it keeps of so many places.
-enum class ByPlace { None, Each, State, Places };
+/// How a layer computes a sequence position by position. None: it cannot. Each: every position by
+/// itself. State: with the tensors in FilePass::state, for any number of positions. Bounded: for at
+/// most FilePass::positions positions, because a cache or table has that many rows.
+enum class ByPosition { None, Each, State, Bounded };
 
 struct FileLayer {
   nn::AnyModule module;
   FileStep step;
-  ByPlace by_place = ByPlace::None;
-  /// State before the first of `places` places, of `batch` sequences.
-  std::function<std::vector<Tensor>(std::int64_t batch, std::int64_t places)> start{};
-  /// What it makes of an encoder's result, once for all places; null: nothing.
+  ByPosition by_position = ByPosition::None;
+  /// Initial state of `batch` sequences of up to `positions` positions.
+  std::function<std::vector<Tensor>(std::int64_t batch, std::int64_t positions)> start{};
+  /// Tensors that the layer computes from the encoder's output once for all positions; null: none.
   std::function<std::vector<Tensor>(const FilePass&)> look_up{};
 };
 
-/// The layer that a module of one tensor is.
-FileLayer layer_of(const nn::AnyModule& module, ByPlace by_place = ByPlace::None);
+/// A layer that applies a module to one tensor.
+FileLayer layer_of(const nn::AnyModule& module, ByPosition by_position = ByPosition::None);
 
-/// What a layer is made for.
-struct FileArrival {
-  Tensor x;  ///< of the right shape and dtype, without memory, for two samples
+/// What the builder of a layer may use besides the layer's keys.
+struct LayerContext {
+  Tensor x;  ///< the layer's input for two samples: shape and dtype, without memory
   OptionalGenerator generator{};
   std::int64_t classes = 0;
-  std::int64_t vocabulary = 0;  ///< of tokens that arrive
-  std::string activation{};     ///< of the file; "": it has none
+  std::int64_t vocabulary = 0;  ///< number of tokens of the input
+  std::string activation{};     ///< what the layer "activation" applies; "": none
   const FilePass* pass = nullptr;
-  std::size_t state = 0, memory = 0;  ///< index of the layer's tensors in a pass
-  /// A parameter of an earlier layer, by its path; throws ValueError.
+  std::size_t state = 0, memory = 0;  ///< index of the layer's first tensor in a pass
+  /// Returns a parameter of an earlier layer by its path; throws ValueError if there is none.
   std::function<Tensor(const std::string& path)> parameter{};
 };
 
-/// "[N, 64, 7, 7]", of a tensor for two samples.
+/// The shape of a tensor for messages, with N for the batch size: "[N, 64, 7, 7]".
 std::string shape_text(const Tensor& x);
 
 }  // namespace tenon::models

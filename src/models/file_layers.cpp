@@ -14,66 +14,68 @@
 namespace tenon::models {
 namespace {
 
-FileLayer keep_layer(LayerKeys& keys, const FileArrival&) {
+FileLayer keep_layer(LayerKeys& keys, const LayerContext&) {
   const std::string name = keys.text("keep");
   if (name.empty() || name == kMemory || name == kPadding)
-    keys.refuse(cat("keep needs a name, as in { keep = \"before\" }",
-                    name.empty() ? "" : cat("; '", name, "' is the encoder's")));
+    keys.refuse(
+        cat("keep needs a name, as in { keep = \"before\" }",
+            name.empty() ? "" : cat("; the name '", name, "' is reserved for the encoder")));
   return {nn::Identity(),
           [name](const Tensor& x, FilePass& pass) {
             pass.keep(name, x);
             return x;
           },
-          ByPlace::Each};
+          ByPosition::Each};
 }
 
-// Of an encoder's result nothing is there place by place but what attention made of it.
-ByPlace kept_by_place(const std::string& name) {
+// Position by position, the encoder's output itself is not available: decoder layers keep only the
+// keys and values that they computed from it.
+ByPosition kept_by_position(const std::string& name) {
   return each_if(name != kMemory && name != kPadding);
 }
 
 template <class Join>
-FileLayer joining_layer(LayerKeys& keys, const FileArrival& at, const Join& join) {
+FileLayer joining_layer(LayerKeys& keys, const LayerContext& at, const Join& join) {
   const std::string name = kept_name(keys, keys.kind(), at);
   if (name.empty())
     keys.refuse(cat(keys.kind(), " needs a name that was kept, as in { keep = ",
                     "\"before\" }, ..., { ", keys.kind(), " = \"before\" }"));
   return {nn::Identity(),
           [name, join](const Tensor& x, FilePass& pass) { return join(x, pass.kept(name)); },
-          kept_by_place(name)};
+          kept_by_position(name)};
 }
 
-FileLayer take_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer take_layer(LayerKeys& keys, const LayerContext& at) {
   return joining_layer(keys, at, [](const Tensor&, const Tensor& kept) { return kept; });
 }
-FileLayer add_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer add_layer(LayerKeys& keys, const LayerContext& at) {
   return joining_layer(keys, at, [](const Tensor& x, const Tensor& kept) { return x + kept; });
 }
-FileLayer multiply_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer multiply_layer(LayerKeys& keys, const LayerContext& at) {
   return joining_layer(keys, at, [](const Tensor& x, const Tensor& kept) { return x * kept; });
 }
-FileLayer concat_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer concat_layer(LayerKeys& keys, const LayerContext& at) {
   const int axis = static_cast<int>(keys.whole("axis", 1, 1, 7));
   FileLayer out = joining_layer(keys, at, [axis](const Tensor& x, const Tensor& kept) {
     return concat({x, kept}, axis);
   });
-  if (axis != at.x.rank() - 1) out.by_place = ByPlace::None;
+  if (axis != at.x.rank() - 1) out.by_position = ByPosition::None;
   return out;
 }
 
-FileLayer first_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer first_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   require_rank(keys, at, 3, kSequences);
   return function_of("First()", [](const Tensor& x) { return squeeze(slice(x, 1, 0, 1), 1); });
 }
 
-FileLayer last_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer last_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   require_rank(keys, at, 3, kSequences);
   return function_of("Last()", [](const Tensor& x) { return select(x, 1, -1); });
 }
 
-FileLayer mean_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer mean_layer(LayerKeys& keys, const LayerContext& at) {
   const int axis = static_cast<int>(keys.whole("mean", 1, 1, 7));
   if (axis >= at.x.rank()) keys.refuse(cat("mean: ", shape_text(at.x), " has no axis ", axis));
   return function_of(cat("Mean(", axis, ")"), [axis](const Tensor& x) { return mean(x, {axis}); });
@@ -120,13 +122,13 @@ const std::vector<std::string>& file_layer_names() {
   return names;
 }
 
-FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival) {
+FileLayer make_file_layer(LayerKeys& keys, const LayerContext& context) {
   for (const FileKind& kind : file_kinds())
     if (keys.kind() == kind.name) {
-      if (!is_floating(arrival.x.dtype()) && !kind.takes_tokens)
-        keys.refuse(cat(kind.name, " takes features, and tokens ", shape_text(arrival.x),
-                        " arrive: put { embedding = 64 } before it"));
-      FileLayer out = kind.make(keys, arrival);
+      if (!is_floating(context.x.dtype()) && !kind.takes_tokens)
+        keys.refuse(cat(kind.name, " takes features, and the input is tokens ",
+                        shape_text(context.x), ": put { embedding = 64 } before it"));
+      FileLayer out = kind.make(keys, context);
       keys.finish();
       return out;
     }

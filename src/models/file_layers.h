@@ -8,9 +8,9 @@
 
 namespace tenon::models {
 
-/// Makes a layer of the table. Throws FileFault, and what its module's constructor throws.
-FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival);
-/// The kinds of the table.
+/// Builds a layer. Throws FileFault, and what the module's constructor throws.
+FileLayer make_file_layer(LayerKeys& keys, const LayerContext& context);
+/// The names of all layer types.
 const std::vector<std::string>& file_layer_names();
 
 }  // namespace tenon::models

@@ -20,13 +20,13 @@ constexpr char kSignals[] = "signals [N, channels, length]",
                kVolumes[] = "volumes [N, channels, depth, height, width]";
 
 template <class Options>
-void read_weight(LayerKeys& keys, Options& options, const FileArrival& at) {
-  options.bias = keys.truth("bias", true);
+void read_weight(LayerKeys& keys, Options& options, const LayerContext& at) {
+  options.bias = keys.boolean("bias", true);
   options.generator = at.generator;
   if (const std::optional<FileDraw> draw = keys.draw("init")) options.weight_init = draw->make;
 }
 
-FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer linear_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
   if (at.x.rank() < 2)
     keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
@@ -35,20 +35,20 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
   if (const std::string tied = keys.text("tie"); !tied.empty())
     options.tied_weight = at.parameter(tied);
   const nn::Linear module(at.x.size(-1), out, options);
-  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
-  return layer_of(module, ByPlace::Each);
+  replace_initial_value(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module, ByPosition::Each);
 }
 
-FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer projection_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ projection = 768 }");
   const std::optional<FileDraw> init = keys.draw("init");
-  const Conv1D module(at.x.size(-1), out, keys.truth("bias", true), init ? init->make : nullptr,
+  const Conv1D module(at.x.size(-1), out, keys.boolean("bias", true), init ? init->make : nullptr,
                       at.generator);
-  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
-  return layer_of(module, ByPlace::Each);
+  replace_initial_value(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  return layer_of(module, ByPosition::Each);
 }
 
-FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer conv2d_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t out = keys.own_whole("channels", "{ conv2d = 16, kernel = 3 }");
   require_rank(keys, at, 4, kImages);
   if (keys.find("kernel") == nullptr)
@@ -61,13 +61,13 @@ FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
   nn::ParameterOptions parameters;
   read_weight(keys, parameters, at);
   const nn::Conv2d module(at.x.size(1), out, keys.pair("kernel", 1, 1), options, parameters);
-  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  replace_initial_value(keys, module, "bias", keys.draw("bias_init"), at.generator);
   return layer_of(module);
 }
 
-// Over one axis or three, and transposed over two as well.
+// Convolution over one axis or three; transposed convolution over one to three.
 template <std::size_t kAxes, bool transposed>
-FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer convolution_layer(LayerKeys& keys, const LayerContext& at) {
   const std::string example = cat("{ ", keys.kind(), " = 16, kernel = 3 }");
   const std::int64_t out = keys.own_whole("channels", example.c_str());
   require_rank(keys, at, static_cast<int>(kAxes) + 2,
@@ -84,16 +84,16 @@ FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
   options.groups = keys.whole("groups", 1, 1);
   read_weight(keys, options, at);
   const std::vector<std::int64_t> kernel = keys.axes("kernel", kAxes, 1, 1);
-  // Its places along the depth are listed one by one.
+  // The module computes each depth of the kernel separately.
   if (transposed && kAxes == 3 && kernel[0] > kLargestDepth)
-    keys.refuse(cat(keys.kind(), ": a kernel of ", kernel[0], " places along the depth; up to ",
+    keys.refuse(cat(keys.kind(), ": a kernel of depth ", kernel[0], "; the largest depth is ",
                     kLargestDepth));
   const FileConvolution module(at.x.size(1), out, kernel, options);
-  draw_again(keys, module, "bias", keys.draw("bias_init"), at.generator);
+  replace_initial_value(keys, module, "bias", keys.draw("bias_init"), at.generator);
   return layer_of(module);
 }
 
-// Over one axis, two or three: `Sizes` is what the layer takes of each.
+// Pooling over one axis, two or three; `Sizes` is the type of kernel size, stride and padding.
 template <class Sizes>
 using PoolOptionsOf =
     std::conditional_t<std::is_same_v<Sizes, Pair>, nn::PoolOptions, nn::PoolOptionsOf<Sizes>>;
@@ -114,7 +114,7 @@ Sizes sizes_of(LayerKeys& keys, const std::string& key, std::int64_t fallback, s
 }
 
 template <class Sizes>
-void require_axes(const LayerKeys& keys, const FileArrival& at) {
+void require_axes(const LayerKeys& keys, const LayerContext& at) {
   constexpr std::size_t kAxes = kAxesOf<Sizes>;
   require_rank(keys, at, static_cast<int>(kAxes) + 2,
                kAxes == 1   ? kSignals
@@ -122,7 +122,7 @@ void require_axes(const LayerKeys& keys, const FileArrival& at) {
                             : kVolumes);
 }
 
-// Sums over windows, divided by what is given.
+// Sums over windows, divided by a given number.
 FileLayer divided_pool2d(const Pair& kernel, const nn::PoolOptions& o, std::int64_t divisor) {
   const Pool2dOptions options{{kernel.h, kernel.w},
                               {o.stride.h, o.stride.w},
@@ -135,16 +135,16 @@ FileLayer divided_pool2d(const Pair& kernel, const nn::PoolOptions& o, std::int6
 }
 
 template <class Pool, class Sizes, bool average>
-FileLayer pool_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer pool_layer(LayerKeys& keys, const LayerContext& at) {
   keys.own("a window", "{ max_pool2d = 2 }");
   require_axes<Sizes>(keys, at);
   const Sizes kernel = sizes_of<Sizes>(keys, keys.kind(), 2, 1);
   PoolOptionsOf<Sizes> options;
   options.stride = sizes_of<Sizes>(keys, "stride", 0, 0);
   options.padding = sizes_of<Sizes>(keys, "padding", 0, 0);
-  options.ceil_mode = keys.truth("ceil_mode", false);
+  options.ceil_mode = keys.boolean("ceil_mode", false);
   if constexpr (average) {
-    options.count_include_pad = keys.truth("count_include_pad", true);
+    options.count_include_pad = keys.boolean("count_include_pad", true);
     const std::int64_t divisor = keys.whole("divisor", 0, 1);
     if constexpr (kAxesOf<Sizes> == 2) {
       if (divisor != 0) return divided_pool2d(kernel, options, divisor);
@@ -158,22 +158,22 @@ FileLayer pool_layer(LayerKeys& keys, const FileArrival& at) {
 }
 
 template <class Pool, class Sizes>
-FileLayer adaptive_pool_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer adaptive_pool_layer(LayerKeys& keys, const LayerContext& at) {
   keys.own("a size", "{ adaptive_avg_pool2d = 7 }");
   require_axes<Sizes>(keys, at);
-  // Its windows are listed one by one.
+  // The operation builds a list of its windows.
   std::vector<std::int64_t> each = keys.axes(keys.kind(), kAxesOf<Sizes>, 1, 1);
   for (int axis = 2; axis < at.x.rank(); ++axis) each.push_back(at.x.size(axis));
   if (*std::max_element(each.begin(), each.end()) > kLargestAdaptive)
     keys.refuse(cat(keys.kind(), " takes and gives up to ", kLargestAdaptive,
-                    kAxesOf<Sizes> == 1   ? " places"
+                    kAxesOf<Sizes> == 1   ? " positions"
                     : kAxesOf<Sizes> == 2 ? " rows and columns"
                                           : " images, rows and columns",
                     ", not ", shape_text(at.x)));
   return layer_of(Pool(sizes_of<Sizes>(keys, keys.kind(), 1, 1)));
 }
 
-FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer global_avg_pool_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   if (at.x.rank() < 3)
     keys.refuse(cat("global_avg_pool takes [N, channels, ...], not ", shape_text(at.x)));
@@ -182,19 +182,19 @@ FileLayer global_avg_pool_layer(LayerKeys& keys, const FileArrival& at) {
   return function_of("GlobalAvgPool()", [axes](const Tensor& x) { return mean(x, axes); });
 }
 
-// The file may give the number of channels: it is checked.
-std::int64_t channels_of(LayerKeys& keys, const FileArrival& at) {
+// The number of input channels. If the file gives the number, it is checked.
+std::int64_t channels_of(LayerKeys& keys, const LayerContext& at) {
   if (at.x.rank() < 2)
     keys.refuse(cat(keys.kind(), " takes [N, channels, ...], not ", shape_text(at.x)));
   const std::int64_t channels = at.x.size(1), said = keys.whole(keys.kind(), channels, 1);
   if (said != channels)
-    keys.refuse(cat(keys.kind(), " is for ", said, " channels, and ", shape_text(at.x),
-                    " arrives; the number may be left out"));
+    keys.refuse(cat(keys.kind(), " is for ", said, " channels, and the input is ", shape_text(at.x),
+                    "; the number may be left out"));
   return channels;
 }
 
 template <class Norm, int least, int most>
-FileLayer batch_norm_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer batch_norm_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t channels = channels_of(keys, at);
   if (at.x.rank() < least || at.x.rank() > most)
     keys.refuse(cat(keys.kind(), " does not take ", shape_text(at.x), ": it is for ", least,
@@ -202,15 +202,15 @@ FileLayer batch_norm_layer(LayerKeys& keys, const FileArrival& at) {
   nn::BatchNormOptions options;
   options.eps = keys.number("eps", options.eps, 0, 1e9);
   options.momentum = keys.number("momentum", 0.1, 0, 1);
-  options.affine = keys.truth("affine", true);
-  options.track_running_stats = keys.truth("track_running_stats", true);
+  options.affine = keys.boolean("affine", true);
+  options.track_running_stats = keys.boolean("track_running_stats", true);
   const Norm module(channels, options);
-  draw_again(keys, module, "weight", keys.draw("init"), at.generator);
+  replace_initial_value(keys, module, "weight", keys.draw("init"), at.generator);
   return layer_of(module);
 }
 
-// Sizes of the last axes: as they arrive, or as they are said.
-Shape last_axes(LayerKeys& keys, const FileArrival& at) {
+// Sizes of the normalized axes: given in the file, else the size of the last axis.
+Shape last_axes(LayerKeys& keys, const LayerContext& at) {
   Shape out;
   const io::TomlValue* said = keys.own();
   if (said == nullptr) {
@@ -223,39 +223,39 @@ Shape last_axes(LayerKeys& keys, const FileArrival& at) {
   }
   for (int k = 1; k <= out.rank(); ++k)
     if (k > at.x.rank() || out[out.rank() - k] != at.x.size(-k))
-      keys.refuse(cat(keys.kind(), " is for last axes of ", out, ", and ", shape_text(at.x),
-                      " arrives; without a number it takes the last axis"));
+      keys.refuse(cat(keys.kind(), " is for last axes of ", out, ", and the input is ",
+                      shape_text(at.x), "; without a number it normalizes the last axis"));
   return out;
 }
 
-FileLayer layer_norm_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer layer_norm_layer(LayerKeys& keys, const LayerContext& at) {
   nn::LayerNormOptions options;
   options.eps = keys.number("eps", options.eps, 0, 1e9);
-  options.elementwise_affine = keys.truth("affine", true);
-  options.bias = keys.truth("bias", true);
+  options.elementwise_affine = keys.boolean("affine", true);
+  options.bias = keys.boolean("bias", true);
   const Shape shape = last_axes(keys, at);
   return layer_of(nn::LayerNorm(shape, options), each_if(shape.rank() == 1));
 }
 
-FileLayer rms_norm_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer rms_norm_layer(LayerKeys& keys, const LayerContext& at) {
   nn::RMSNormOptions options;
   if (keys.find("eps") != nullptr) options.eps = keys.number("eps", 0, 0, 1e9);
-  options.elementwise_affine = keys.truth("affine", true);
+  options.elementwise_affine = keys.boolean("affine", true);
   const Shape shape = last_axes(keys, at);
   return layer_of(nn::RMSNorm(shape, options), each_if(shape.rank() == 1));
 }
 
-FileLayer group_norm_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer group_norm_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t groups = keys.own_whole("groups", "{ group_norm = 8 }");
   if (at.x.rank() < 2)
     keys.refuse(cat("group_norm takes [N, channels, ...], not ", shape_text(at.x)));
   nn::GroupNormOptions options;
   options.eps = keys.number("eps", options.eps, 0, 1e9);
-  options.affine = keys.truth("affine", true);
+  options.affine = keys.boolean("affine", true);
   return layer_of(nn::GroupNorm(groups, at.x.size(1), options));
 }
 
-FileLayer local_response_norm_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer local_response_norm_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t size = keys.own_whole("neighbours", "{ local_response_norm = 5 }");
   require_rank(keys, at, 4, kImages);
   nn::LocalResponseNormOptions options;
@@ -265,7 +265,7 @@ FileLayer local_response_norm_layer(LayerKeys& keys, const FileArrival& at) {
   return layer_of(nn::LocalResponseNorm(size, options));
 }
 
-FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer pad_layer(LayerKeys& keys, const LayerContext& at) {
   keys.own("rows and columns", "{ pad2d = 2 }");
   require_rank(keys, at, 4, kImages);
   const Pair each = keys.pair("pad2d", 0);
@@ -275,8 +275,8 @@ FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
   });
 }
 
-// Every so many rows and columns, beginning with the first.
-FileLayer subsample_layer(LayerKeys& keys, const FileArrival& at) {
+// Every step-th row and column, beginning with the first.
+FileLayer subsample_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t step = keys.own_whole("a step", "{ subsample2d = 2 }");
   require_rank(keys, at, 4, kImages);
   return function_of(cat("Subsample2d(", step, ")"), [step](const Tensor& x) {
@@ -284,19 +284,20 @@ FileLayer subsample_layer(LayerKeys& keys, const FileArrival& at) {
   });
 }
 
-FileLayer pad_channels_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer pad_channels_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t channels = keys.own_whole("channels", "{ pad_channels = 64 }");
   require_rank(keys, at, 4, kImages);
   const std::int64_t added = channels - at.x.size(1);
   if (added < 0 || added % 2 != 0)
-    keys.refuse(cat("pad_channels to ", channels, ": ", shape_text(at.x),
-                    " has more, or an odd number of them is missing; as many go to both sides"));
+    keys.refuse(
+        cat("pad_channels to ", channels, ": ", shape_text(at.x),
+            " has more, or lacks an odd number; both sides get the same number of channels"));
   return function_of(cat("PadChannels(", channels, ")"), [added](const Tensor& x) {
     return pad(x, {0, 0, 0, 0, added / 2, added / 2});
   });
 }
 
-FileLayer upsample_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer upsample_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t factor = keys.own_whole("a factor", "{ upsample2d = 2 }");
   require_rank(keys, at, 4, kImages);
   const bool linear = keys.word("mode", {"nearest", "linear"}) == "linear";

@@ -47,14 +47,14 @@ std::string FilePackedAttention::describe() const {
   return cat("PackedAttention(", heads_, " heads)");
 }
 
-FilePositions::FilePositions(std::int64_t places, std::int64_t width,
+FilePositions::FilePositions(std::int64_t positions, std::int64_t width,
                              const OptionalGenerator& generator)
-    : weight_(parameter("weight", nn::init::normal({places, width}, 0, 1, generator))) {}
+    : weight_(parameter("weight", nn::init::normal({positions, width}, 0, 1, generator))) {}
 
 Tensor FilePositions::forward(const Tensor& x) const {
   if (x.rank() != 3 || x.size(1) > weight_.size(0))
     throw ShapeError(cat("positions: the input is ", x.shape(), ", must have up to ",
-                         weight_.size(0), " places in its second axis"));
+                         weight_.size(0), " positions in its second axis"));
   return x + embedding(arange(0, x.size(1)), weight_);
 }
 

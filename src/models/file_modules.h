@@ -24,7 +24,7 @@ class FileFunction : public nn::Module {
   std::function<Tensor(const Tensor&)> function_;
 };
 
-/// Rows of another module's weight [tokens, features] (tied).
+/// An embedding whose weight [tokens, features] is another module's (tied).
 class FileTiedEmbedding : public nn::Module {
  public:
   explicit FileTiedEmbedding(const Tensor& weight) : weight_(tie("weight", weight)) {}
@@ -36,8 +36,8 @@ class FileTiedEmbedding : public nn::Module {
   Tensor weight_;
 };
 
-/// Attention of heads side by side: queries [N, L, C], keys and values [N, S, C] to [N, L, C];
-/// `seen` (bool, broadcasts to [N, heads, L, S]) may be undefined.
+/// Multi-head attention without projections: queries [N, L, C], keys and values [N, S, C] to
+/// [N, L, C]. The mask `seen` (bool, broadcasts to [N, heads, L, S]) may be undefined.
 class FileAttention : public nn::ModuleOf<FileAttention> {
  public:
   FileAttention(std::int64_t heads, bool causal, double dropout, const OptionalGenerator& generator)
@@ -53,7 +53,7 @@ class FileAttention : public nn::ModuleOf<FileAttention> {
   OptionalGenerator generator_;
 };
 
-/// The same of queries, keys and values side by side: [N, L, 3 C] to [N, L, C].
+/// The same for concatenated queries, keys and values: [N, L, 3 C] to [N, L, C].
 class FilePackedAttention : public nn::Module {
  public:
   FilePackedAttention(std::int64_t heads, bool causal, double dropout,
@@ -69,13 +69,16 @@ class FilePackedAttention : public nn::Module {
   OptionalGenerator generator_;
 };
 
-/// Adds a row of weight [places, width] to each place of x [N, T, width].
+/// Learned position embeddings: adds row t of weight [positions, width] to position t of
+/// x [N, T, width].
 class FilePositions : public nn::Module {
  public:
-  FilePositions(std::int64_t places, std::int64_t width, const OptionalGenerator& generator);
+  FilePositions(std::int64_t positions, std::int64_t width, const OptionalGenerator& generator);
   Tensor forward(const Tensor& x) const override;
-  /// x [N, 1, width] of one place, an int64 scalar.
-  Tensor at(const Tensor& x, const Tensor& place) const { return x + embedding(place, weight_); }
+  /// The same for one position, an int64 scalar, with x [N, 1, width].
+  Tensor at(const Tensor& x, const Tensor& position) const {
+    return x + embedding(position, weight_);
+  }
   std::string describe() const override;
 
  private:
@@ -88,7 +91,7 @@ class FileConvolution : public nn::Module {
  public:
   struct Options {
     std::vector<std::int64_t> stride, padding, dilation;
-    std::vector<std::int64_t> output_padding{};  ///< of a transposed one, which it makes it
+    std::vector<std::int64_t> output_padding{};  ///< non-empty: a transposed convolution
     std::int64_t groups = 1;
     bool bias = true;
     OptionalGenerator generator{};

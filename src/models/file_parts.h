@@ -37,11 +37,12 @@ class FilePart : public nn::ModuleOf<FilePart> {
   Flow steps_;
 };
 
-/// What is known of all layers together.
+/// The layers of a network.
 struct FileLayers {
   Flow steps;
-  ByPlace by_place = ByPlace::Each;  ///< of the layer that asks for most
-  std::vector<std::function<std::vector<Tensor>(std::int64_t batch, std::int64_t places)>> starts;
+  ByPosition by_position = ByPosition::Each;  ///< the most demanding of the layers'
+  std::vector<std::function<std::vector<Tensor>(std::int64_t batch, std::int64_t positions)>>
+      starts;
   std::vector<std::function<std::vector<Tensor>(const FilePass&)>> look_ups;
 };
 
@@ -61,13 +62,13 @@ class FileRoot : public Base {
 
  protected:
   const FileLayers& layers() const { return layers_; }
-  std::vector<Tensor> started(std::int64_t batch, std::int64_t places) const {
+  std::vector<Tensor> started(std::int64_t batch, std::int64_t positions) const {
     std::vector<Tensor> out;
     for (const auto& start : layers_.starts)
-      for (const Tensor& part : start(batch, places)) out.push_back(part);
+      for (const Tensor& part : start(batch, positions)) out.push_back(part);
     return out;
   }
-  /// Scores [N, classes] after the tokens [N] at pass.place.
+  /// Scores [N, classes] after the tokens [N] at pass.position.
   Decoder::Next decode_place(const Tensor& tokens, FilePass& pass) const {
     const Tensor scores = run_flow(layers_.steps, unsqueeze(tokens, 1), pass);
     return {squeeze(scores, 1), pass.state};
@@ -78,7 +79,8 @@ class FileRoot : public Base {
   FileLayers layers_;
 };
 
-/// A perceptron's input may have any shape: all axes but the first are laid in a row.
+/// A network for samples. `flat`: the network is a perceptron, so all axes of the input but the
+/// first are flattened.
 class FileNet : public FileRoot<nn::Module> {
  public:
   FileNet(std::string kind, bool flat) : FileRoot(std::move(kind)), flat_(flat) {}
@@ -90,32 +92,32 @@ class FileNet : public FileRoot<nn::Module> {
   bool flat_;
 };
 
-/// A model of language. Where a layer does not go place by place, its state is the tokens so far,
-/// and each new one costs a forward pass over the whole context.
+/// A language model. If a layer cannot compute position by position, the state is the tokens so
+/// far, and each new token costs a forward pass over the whole context.
 class FileLanguage : public FileRoot<Decoder> {
  public:
   FileLanguage(std::string kind, std::int64_t context)
       : FileRoot(std::move(kind)), context_(context) {}
   std::int64_t context() const override {
-    const ByPlace how = layers().by_place;
-    return how == ByPlace::Each || how == ByPlace::State ? 0 : context_;
+    const ByPosition how = layers().by_position;
+    return how == ByPosition::Each || how == ByPosition::State ? 0 : context_;
   }
   std::vector<Tensor> initial_state(std::int64_t batch) const override {
-    if (layers().by_place != ByPlace::None) return started(batch, context_);
+    if (layers().by_position != ByPosition::None) return started(batch, context_);
     return {zeros({batch, context_}, DType::Int64)};
   }
-  Next decode(const Tensor& tokens, const Tensor& place,
+  Next decode(const Tensor& tokens, const Tensor& position,
               const std::vector<Tensor>& state) const override {
-    if (layers().by_place != ByPlace::None) {
+    if (layers().by_position != ByPosition::None) {
       FilePass pass;
-      pass.place = place;
-      pass.places = context_;
+      pass.position = position;
+      pass.positions = context_;
       pass.state = state;
       return decode_place(tokens, pass);
     }
-    const Tensor here = unsqueeze(eq(arange(0, context_), place), 0);
+    const Tensor here = unsqueeze(eq(arange(0, context_), position), 0);
     const Tensor seen = where(here, unsqueeze(tokens, 1), state[0]);
-    const Tensor scores = index_select(forward(seen), 1, reshape(place, {1}));
+    const Tensor scores = index_select(forward(seen), 1, reshape(position, {1}));
     return {squeeze(scores, 1), {seen}};
   }
 
@@ -123,12 +125,12 @@ class FileLanguage : public FileRoot<Decoder> {
   std::int64_t context_;
 };
 
-/// What fills sources up: data::kPad, a room that this one does not see.
+/// The padding token of sources; equal to data::kPad, which this folder does not include.
 constexpr std::int64_t kFilePad = 0;
-/// What an encoder gives, and where its source is filled up, as layers name them.
+/// Names of kept values: the encoder's output, and the mask of the source's padding.
 constexpr char kMemory[] = "memory", kPadding[] = "padding";
 
-/// A network that translates: layers of an encoder see the source, the others what is written.
+/// A translation network: the encoder's layers read the source, the others the translation so far.
 class FileTranslator : public FileRoot<Translator> {
  public:
   explicit FileTranslator(std::string kind) : FileRoot(std::move(kind)) {}
@@ -148,19 +150,19 @@ class FileTranslator : public FileRoot<Translator> {
       for (const Tensor& part : look_up(pass)) out.push_back(part);
     return out;
   }
-  // The first tensor gives the number of places.
-  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const override {
-    std::vector<Tensor> out{zeros({batch, places}, DType::UInt8)};
-    for (const Tensor& part : started(batch, places)) out.push_back(part);
+  // The first tensor has no values that matter; its size is the number of positions.
+  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t positions) const override {
+    std::vector<Tensor> out{zeros({batch, positions}, DType::UInt8)};
+    for (const Tensor& part : started(batch, positions)) out.push_back(part);
     return out;
   }
-  Decoder::Next decode(const Tensor& tokens, const Tensor& place,
+  Decoder::Next decode(const Tensor& tokens, const Tensor& position,
                        const std::vector<Tensor>& encoded,
                        const std::vector<Tensor>& state) const override {
     FilePass pass;
     pass.keep(kPadding, encoded[0]);
-    pass.place = place;
-    pass.places = state[0].size(1);
+    pass.position = position;
+    pass.positions = state[0].size(1);
     pass.memory.assign(encoded.begin() + 1, encoded.end());
     pass.state.assign(state.begin() + 1, state.end());
     Decoder::Next next = decode_place(tokens, pass);

@@ -58,8 +58,9 @@ Recipe recipe_of(const io::TomlValue& table, const Variables& variables) {
           auto& to = out.*member;
           const std::string what = cat("recipe: ", name);
           if constexpr (std::is_same_v<decltype(to), std::string&>) {
-            if (!given.is(io::TomlValue::Kind::Text))
-              throw FileFault{given.line, cat(what, " is ", given.kind_name(), ", must be a text")};
+            if (!given.is(io::TomlValue::Kind::String))
+              throw FileFault{given.line,
+                              cat(what, " is ", given.kind_name(), ", must be a string")};
             to = given.text;
           } else if constexpr (std::is_same_v<decltype(to), double&>) {
             to = number_of(given, variables, what);

@@ -23,14 +23,14 @@ constexpr double kMostDropout = 0.99;
 
 struct GptSizes {
   std::int64_t layers = 0, heads = 0, width = 0, context = 0;
-  std::int64_t hidden = 0;  // of a feed-forward part
+  std::int64_t hidden = 0;  // units of a feed-forward sublayer
   std::string activation{};
   double eps = 0, dropout = 0, attention_dropout = 0, embedding_dropout = 0;
 };
 
 constexpr double kDeviation = 0.02;
 
-// Weights begin with this deviation, biases at 0.
+// A linear layer with normally distributed initial weights and zero biases.
 Conv1D projection(std::int64_t in, std::int64_t out, double deviation, const OptionalGenerator& g) {
   return {in, out, true,
           [deviation](const Shape& shape, const OptionalGenerator& generator) {
@@ -39,7 +39,7 @@ Conv1D projection(std::int64_t in, std::int64_t out, double deviation, const Opt
           g};
 }
 
-// In training only, and where there is any: a network without dropout draws nothing.
+// Dropout in training mode. With p = 0 no random number is drawn.
 Tensor dropped(const Tensor& x, double p, const Module& module, const OptionalGenerator& g) {
   return p > 0 && module.is_training() ? dropout(x, p, true, g) : x;
 }
@@ -67,21 +67,21 @@ class Attention : public Module {
                    generator_);
   }
 
-  // One token [N, C] that sees those before it, whose keys and values `cache` keeps [N, heads,
-  // context, C / heads].
-  Tensor decode(const Tensor& x, const Tensor& place, std::vector<Tensor>& cache,
+  // One token [N, C], which attends to the tokens before it. cache[at] and cache[at + 1] are their
+  // keys and values [N, heads, context, C / heads].
+  Tensor decode(const Tensor& x, const Tensor& position, std::vector<Tensor>& cache,
                 std::size_t at) const {
     const std::int64_t batch = x.size(0), width = x.size(1), context = cache[at].size(2);
     const std::vector<Tensor> qkv = chunk(c_attn_(x), 3, 1);
     const auto of_heads = [&](const Tensor& part) {
       return reshape(part, {batch, heads_, 1, width / heads_});
     };
-    const Tensor places = arange(0, context), here = unsqueeze(eq(places, place), 1);
+    const Tensor positions = arange(0, context), here = unsqueeze(eq(positions, position), 1);
     Tensor &keys = cache[at], &values = cache[at + 1];
     keys = where(here, of_heads(qkv[1]), keys);
     values = where(here, of_heads(qkv[2]), values);
     const Tensor y =
-        scaled_dot_product_attention(of_heads(qkv[0]), keys, values, le(places, place));
+        scaled_dot_product_attention(of_heads(qkv[0]), keys, values, le(positions, position));
     return c_proj_(reshape(y, {batch, width}));
   }
   std::string describe() const override { return cat("Attention(", heads_, " heads)"); }
@@ -124,9 +124,9 @@ class Block : public Module {
     const Tensor y = x + attn_(ln_1_(x));
     return y + mlp_(ln_2_(y));
   }
-  Tensor decode(const Tensor& x, const Tensor& place, std::vector<Tensor>& cache,
+  Tensor decode(const Tensor& x, const Tensor& position, std::vector<Tensor>& cache,
                 std::size_t at) const {
-    const Tensor y = x + attn_.decode(ln_1_(x), place, cache, at);
+    const Tensor y = x + attn_.decode(ln_1_(x), position, cache, at);
     return y + mlp_(ln_2_(y));
   }
   std::string describe() const override { return "Block"; }
@@ -138,8 +138,8 @@ class Block : public Module {
   FeedForward mlp_;
 };
 
-// Numbers of tokens [N, T] to features [N, T, width]. What adds to the residual stream begins
-// smaller by the square root of how often that happens.
+// Token numbers [N, T] to features [N, T, width]. Initial weights of the layers that add to the
+// residual stream are divided by the square root of the number of additions.
 class Transformer : public Module {
  public:
   Transformer(const GptSizes& s, std::int64_t vocabulary, const OptionalGenerator& g)
@@ -162,10 +162,10 @@ class Transformer : public Module {
     for (std::int64_t k = 0; k < h_.size(); ++k) x = h_[k](x);
     return ln_f_(x);
   }
-  Tensor decode(const Tensor& tokens, const Tensor& place, std::vector<Tensor>& cache) const {
-    Tensor x = wte_(tokens) + wpe_(place);
+  Tensor decode(const Tensor& tokens, const Tensor& position, std::vector<Tensor>& cache) const {
+    Tensor x = wte_(tokens) + wpe_(position);
     for (std::int64_t k = 0; k < h_.size(); ++k)
-      x = h_[k].as<Block>()->decode(x, place, cache, 2 * at(k));
+      x = h_[k].as<Block>()->decode(x, position, cache, 2 * at(k));
     return ln_f_(x);
   }
   std::string describe() const override { return "Transformer"; }
@@ -208,10 +208,10 @@ class Gpt2 : public Decoder {
     const Shape shape{batch, sizes_.heads, sizes_.context, sizes_.width / sizes_.heads};
     return std::vector<Tensor>(2 * at(sizes_.layers), zeros(shape));
   }
-  Next decode(const Tensor& tokens, const Tensor& place,
+  Next decode(const Tensor& tokens, const Tensor& position,
               const std::vector<Tensor>& state) const override {
     Next next{{}, state};
-    next.scores = lm_head_(transformer_.decode(tokens, place, next.state));
+    next.scores = lm_head_(transformer_.decode(tokens, position, next.state));
     return next;
   }
 

@@ -1,4 +1,4 @@
-// Reads the text of a head, and gives its layers as modules or as TOML.
+// Parses the text of a head, and returns its layers as modules or as TOML.
 #include "models/head.h"
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace tenon::models {
 namespace {
 
-// One of: a linear layer, dropout, an activation.
+// A linear layer (units > 0), dropout (dropout >= 0) or an activation.
 struct HeadLayer {
   std::int64_t units = 0;
   double dropout = -1;

@@ -141,7 +141,7 @@ constexpr const char* kBitmaps[] = {
     ".....#."
     ".####.."};
 
-// Which maps of the second layer each map of the third sees.
+// The maps of the second layer that each map of the third layer is connected to.
 constexpr const char* kConnections[] = {"012",  "123",  "234",  "345",   "045",  "015",
                                         "0123", "1234", "2345", "0345",  "0145", "0125",
                                         "0134", "1245", "0235", "012345"};
@@ -164,7 +164,8 @@ class Convolution : public nn::Module {
   Tensor weight_, bias_;
 };
 
-// The sum of 2 x 2 places, times a coefficient, and a bias: one of each a map.
+// Sums of 2 x 2 pixels, times a coefficient, plus a bias, with one coefficient and bias for each
+// map.
 class Subsampling : public nn::Module {
  public:
   Subsampling(std::int64_t maps, const OptionalGenerator& g)
@@ -216,7 +217,7 @@ class Hidden : public nn::Module {
   Tensor weight_, bias_;
 };
 
-// Distances, squared, to the drawings.
+// Negative squared distances of the features to the bitmaps.
 class RadialBasis : public nn::Module {
  public:
   RadialBasis() {
@@ -233,7 +234,7 @@ class RadialBasis : public nn::Module {
   Tensor weight_;
 };
 
-void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t maps = 0) {
+void require_maps(const LayerKeys& keys, const LayerContext& at, std::int64_t maps = 0) {
   if (at.x.rank() != 4 || (maps > 0 && at.x.size(1) != maps))
     keys.refuse(cat(keys.kind(), " takes images [N, ", maps > 0 ? cat(maps) : "maps",
                     ", height, width], not ", shape_text(at.x)));
@@ -241,30 +242,30 @@ void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t map
 
 }  // namespace
 
-FileLayer lenet_convolution_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer lenet_convolution_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t maps = keys.own_whole("maps", "{ lenet_convolution = 6 }");
   require_maps(keys, at);
   return layer_of(Convolution(at.x.size(1), maps, at.generator));
 }
 
-FileLayer lenet_subsampling_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer lenet_subsampling_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   require_maps(keys, at);
   return layer_of(Subsampling(at.x.size(1), at.generator));
 }
 
-FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   require_maps(keys, at, 6);
   return layer_of(PartialConvolution(at.generator));
 }
 
-FileLayer lenet_hidden_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer lenet_hidden_layer(LayerKeys& keys, const LayerContext& at) {
   const std::int64_t units = keys.own_whole("units", "{ lenet_hidden = 84 }");
   return layer_of(Hidden(at.x.size(-1), units, at.generator));
 }
 
-FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
+FileLayer lenet_drawings_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
   if (at.x.rank() != 2 || at.x.size(1) != kWidth)
     keys.refuse(cat("lenet_drawings takes [N, ", kWidth, "], not ", shape_text(at.x)));

@@ -5,10 +5,10 @@
 
 namespace tenon::models {
 
-FileLayer lenet_convolution_layer(LayerKeys& keys, const FileArrival& at);
-FileLayer lenet_subsampling_layer(LayerKeys& keys, const FileArrival& at);
-FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const FileArrival& at);
-FileLayer lenet_hidden_layer(LayerKeys& keys, const FileArrival& at);
-FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at);
+FileLayer lenet_convolution_layer(LayerKeys& keys, const LayerContext& at);
+FileLayer lenet_subsampling_layer(LayerKeys& keys, const LayerContext& at);
+FileLayer lenet_partial_convolution_layer(LayerKeys& keys, const LayerContext& at);
+FileLayer lenet_hidden_layer(LayerKeys& keys, const LayerContext& at);
+FileLayer lenet_drawings_layer(LayerKeys& keys, const LayerContext& at);
 
 }  // namespace tenon::models

@@ -36,12 +36,12 @@ void set_mlp_sizes(io::TomlValue& keys, const std::string&, const std::string& t
   const std::vector<std::int64_t> sizes = sizes_of(text);
   io::TomlValue input, hidden, variables;
   input.kind = hidden.kind = io::TomlValue::Kind::List;
-  input.items.push_back(io::toml_whole(sizes.front()));
+  input.items.push_back(io::toml_integer(sizes.front()));
   for (std::size_t k = 1; k + 1 < sizes.size(); ++k)
-    hidden.items.push_back(io::toml_whole(sizes[k]));
+    hidden.items.push_back(io::toml_integer(sizes[k]));
   variables.set("hidden", std::move(hidden));
   keys.set("input", std::move(input));
-  keys.set("classes", io::toml_whole(sizes.back()));
+  keys.set("classes", io::toml_integer(sizes.back()));
   keys.set("variables", std::move(variables));
 }
 

@@ -14,7 +14,7 @@
 namespace tenon::models {
 namespace {
 
-// In the order of `tenon models`.
+// In the order in which `tenon models` lists them.
 constexpr Family kFamilies[] = {{"lenet5"},
                                 {"keras_cnn"},
                                 {"lenet5_1998"},

@@ -1,4 +1,4 @@
-// What the name of a network says after its colon: "layers=4,eps=1e-06,activation=relu".
+// The values after the colon in the name of a network: "layers=4,eps=1e-06,activation=relu".
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace tenon::models {
 
 class NameValues {
  public:
-  /// Throws ValueError that names the model, with a near miss and the keys it takes, for another
-  /// key.
+  /// Throws ValueError for a key that is not in `keys`; the message suggests a similar key and
+  /// lists the keys.
   NameValues(const std::string& model, const std::string& text,
              const std::vector<std::string>& keys);
-  /// A whole number from 1; true where the name has one.
+  /// Sets `value` to a whole number of at least 1; returns whether the name has the key.
   bool whole(const std::string& key, std::int64_t& value) const;
-  /// A number from `low` to `high`; true where the name has one.
+  /// Sets `value` to a number from `low` to `high`; returns whether the name has the key.
   bool number(const std::string& key, double low, double high, double& value) const;
-  /// One of these words; true where the name has one.
+  /// Sets `value` to one of the words; returns whether the name has the key.
   bool word(const std::string& key, const std::vector<std::string>& choices,
             std::string& value) const;
 

@@ -31,7 +31,8 @@ const TomlValue& required(const TomlValue& keys, const char* key, const std::str
   throw InternalError(cat("the file of the network '", network, "' has no '", key, "'"));
 }
 
-// One key a line. Keys that the file has keep their line, with another value where it differs.
+// One key a line. A key of the embedded file keeps its line and comment; only a changed value is
+// replaced.
 std::string table_lines(const EmbeddedNetwork& file, const std::string& name,
                         const TomlValue& table) {
   const TomlValue* own = file.tree().find(name);
@@ -54,7 +55,7 @@ std::string table_lines(const EmbeddedNetwork& file, const std::string& name,
   return out;
 }
 
-// The head in place of the last layer of a network, with the layer's name.
+// The TOML of the head that replaces the last layer of a network, with that layer's name.
 std::string head_layer(const TomlValue& layers, const std::string& head) {
   return cat("  { sequence = [\n", head_toml(head, "    "),
              "  ], name = ", io::toml_quoted(layers.items.back().find("name")->text), " },\n");
@@ -173,7 +174,7 @@ TomlValue NamedNetwork::resolved(const Options& options) const {
   if (!head_in(options).empty()) overlay(keys, *with_head_);
   const bool outputs_are_named = family_.sizes_have_outputs && !sizes_.empty();
   if (options.classes > 0 && !outputs_are_named)
-    keys.set("classes", io::toml_whole(options.classes));
+    keys.set("classes", io::toml_integer(options.classes));
   if (!options.activation.empty()) {
     (void)nn::activation(options.activation);  // throws for another name
     keys.set("activation", io::toml_string(options.activation));

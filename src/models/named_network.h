@@ -1,4 +1,4 @@
-// A built-in network: the keys of its file with the values of its name.
+// A built-in network: the keys of its embedded file, with the values from its name applied.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class NamedNetwork {
   /// network does not take.
   NamedNetwork(const Family& family, const std::string& name, const std::string& sizes);
 
-  /// What models::info() says.
+  /// What models::info() returns.
   Info info() const;
   /// The network. Throws ValueError for options that it does not take.
   nn::AnyModule build(const Options& options) const;

@@ -1,4 +1,4 @@
-// Looks networks up, and builds them from what was found.
+// Finds networks by name, and builds them.
 #include "models/network.h"
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace tenon::models {
 struct Network::Described {
   std::string name;  // of list(), or the path of the file
   Info info;
-  std::optional<ParsedNetwork> file{};  // empty: a name of list()
+  std::optional<ParsedNetwork> file{};  // empty: `name` is one of list()
 };
 
 Network::Network(const std::string& name) {

@@ -10,20 +10,20 @@
 
 namespace tenon::models {
 
-/// What models::info() and models::create() know of one network. Copies share it, and any number of
+/// The description that models::info() and models::create() use. Copies share it, and any number of
 /// threads may use it. Later changes of the file that it was read from have no effect.
 class Network {
  public:
-  /// By a name that models::create() takes. Throws as models::info().
+  /// Finds a network by a name that models::create() takes. Throws like models::info().
   explicit Network(const std::string& name);
   /// Throws FormatError.
   explicit Network(NetworkFile file);
 
   const Info& info() const;
-  /// As models::create().
+  /// Like models::create().
   nn::AnyModule create(const Options& options) const;
-  /// Whether this describes the network of a file's text, or, for an empty text, of this name of
-  /// list().
+  /// Whether this describes the network of the TOML `text`, or, if `text` is empty, the built-in
+  /// network `name`.
   bool is_of(const std::string& name, const std::string& text) const;
   /// The table [recipe] of a network file; null without one.
   const io::TomlValue* recipe() const;

@@ -20,9 +20,9 @@ using Kind = TomlValue::Kind;
 
 constexpr std::size_t kMostTensors = 50'000;
 constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
-constexpr int kDeepest = 60;  // structures within each other
+constexpr int kDeepest = 60;  // nesting of structures
 
-// What was refused already, with all that can be said of it.
+// An error whose message already has the file, the line and the layer.
 class FileRefusal : public FormatError {
  public:
   using FormatError::FormatError;
@@ -142,17 +142,17 @@ std::string NetworkBuilder::path_of(const std::string& name) const {
 std::string NetworkBuilder::name_of(const TomlValue& layer, const Variables& variables) const {
   const TomlValue* given = layer.is(Kind::Table) ? layer.find("name") : nullptr;
   if (given == nullptr) return "";
-  if (!given->is(Kind::Text) || given->text.empty())
-    throw FileFault{given->line, "a name is a text, as in name = \"conv1\""};
+  if (!given->is(Kind::String) || given->text.empty())
+    throw FileFault{given->line, "a name is a string, as in name = \"conv1\""};
   std::string out;
   for (std::size_t at = 0; at < given->text.size();) {
     const std::size_t start = given->text.find('{', at), end = given->text.find('}', start);
     out += given->text.substr(at, start - at);
     if (start == std::string::npos) break;
     if (end == std::string::npos)
-      throw FileFault{given->line, cat("the name '", given->text, "' has no } behind its {")};
+      throw FileFault{given->line, cat("the name '", given->text, "' has no } after its {")};
     TomlValue number;
-    number.kind = Kind::Text;
+    number.kind = Kind::String;
     number.line = given->line;
     number.text = given->text.substr(start + 1, end - start - 1);
     out += std::to_string(whole_of(number, variables, "a number in a name", 0));
@@ -214,7 +214,7 @@ void NetworkBuilder::layer(const TomlValue& value, const Variables& variables, T
     if (const std::size_t at = what.find(shape); at != std::string::npos)
       what.replace(at, shape.size(), shape_text(x));
     else
-      what += cat("; ", shape_text(x), " arrives");
+      what += cat("; the input is ", shape_text(x));
     refuse(value.line, label, what);
   }
   --depth_;
@@ -228,7 +228,7 @@ void NetworkBuilder::plain(LayerKeys& keys, const std::string& given, Tensor& x,
   for (const nn::NamedTensor& p : made.module.named_parameters())
     count(keys, cat(path, ".", p.name), p.tensor);
   open_->keep(name, made.module);
-  take_by_place(keys, made);
+  merge_by_position(keys, made);
   x = shape_behind(made, x);
   out.push_back(std::move(made.step));
 }
@@ -243,12 +243,12 @@ void NetworkBuilder::count(const LayerKeys& keys, const std::string& path,
     keys.refuse(cat("the network has more than ", kMostParameters, " parameters"));
 }
 
-void NetworkBuilder::take_by_place(const LayerKeys& keys, const FileLayer& made) {
-  if (made.by_place == ByPlace::None || all_.by_place == ByPlace::None)
-    all_.by_place = ByPlace::None;
+void NetworkBuilder::merge_by_position(const LayerKeys& keys, const FileLayer& made) {
+  if (made.by_position == ByPosition::None || all_.by_position == ByPosition::None)
+    all_.by_position = ByPosition::None;
   else
-    all_.by_place = std::max(all_.by_place, made.by_place);
-  if (in_decoder_ && made.by_place == ByPlace::None)
+    all_.by_position = std::max(all_.by_position, made.by_position);
+  if (in_decoder_ && made.by_position == ByPosition::None)
     keys.refuse(cat(keys.kind(),
                     " reads all positions at once, and a translation is generated position by "
                     "position: use causal = true if the layer has it, or put it "

@@ -30,9 +30,9 @@ class NetworkBuilder {
   // The module whose layers are being read.
   struct Open {
     std::function<void(const std::string&, const nn::AnyModule&)> keep;
-    std::function<Tensor(const std::string&, const Tensor&)> own;  // a parameter of its own
+    std::function<Tensor(const std::string&, const Tensor&)> own;  // adds a parameter to the module
     std::string path;
-    std::int64_t layers = 0;  // so far: the name of one without a name
+    std::int64_t layers = 0;  // so far; their number names a layer without a name
   };
 
   // ---- Faults
@@ -43,7 +43,8 @@ class NetworkBuilder {
   // ---- Modules
   template <class Part>
   nn::AnyModule built(const std::shared_ptr<Part>& part);
-  // Scores of each token at each place, of each place for both ends of an answer, or of classes.
+  // The output must be scores: of every token for every position, of every position for both ends
+  // of an answer, or of classes.
   void check_output(const Tensor& x) const;
   template <class Part>
   static Open open_of(Part& part, const std::string& path) {
@@ -51,7 +52,7 @@ class NetworkBuilder {
             [&part](const std::string& name, const Tensor& init) { return part.own(name, init); },
             path};
   }
-  // A child of the open module, whose layers are what `fill` gives.
+  // Adds a child to the open module; `fill` reads the layers of the child.
   template <class Fill>
   FileStep within(const std::string& name, const std::string& kind, Fill&& fill);
   std::string path_of(const std::string& name) const;
@@ -60,18 +61,18 @@ class NetworkBuilder {
   std::string next_name(const std::string& given);
 
   // ---- Layers
-  // A list of layers, or one.
+  // Reads a list of layers, or a single layer.
   Flow list(const io::TomlValue& value, const Variables& variables, Tensor& x);
   // "conv2d (0): …" without "conv2d (0)", because the message names "layer 0 (conv2d)" already.
   static std::string without_kind(const std::string& what, const std::string& kind);
   void layer(const io::TomlValue& value, const Variables& variables, Tensor& x, Flow& out);
   void plain(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out);
   void count(const LayerKeys& keys, const std::string& path, const Tensor& parameter);
-  // The layer's part in what goes place by place.
-  void take_by_place(const LayerKeys& keys, const FileLayer& made);
-  // A vector that is added: a parameter of the module around it.
+  // Records how the layer computes a sequence position by position, and its state.
+  void merge_by_position(const LayerKeys& keys, const FileLayer& made);
+  // Adds a vector to the features; the vector is a parameter of the enclosing module.
   void bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out);
-  // In evaluation, so that nothing is drawn or renewed.
+  // Runs the layer in evaluation mode, so that no random number is drawn and no buffer is updated.
   Tensor shape_behind(FileLayer& made, const Tensor& x);
   Tensor parameter(const std::string& path) const;
 
@@ -83,23 +84,23 @@ class NetworkBuilder {
   Flow residual(LayerKeys& keys, Tensor& x);
   Flow branches(LayerKeys& keys, Tensor& x);
   static Tensor joined(const std::vector<Tensor>& parts, const std::string& how, int axis);
-  // Adds the names that texts below use, and the keys.
+  // Adds all keys below `value`, and all names in its strings.
   static void collect_names(const io::TomlValue& value, std::unordered_set<std::string>& names);
   const io::TomlValue& block_named(const std::string& name, int line) const;
   FileStep block(LayerKeys& keys, const std::string& given, const io::TomlValue& call, Tensor& x);
 
   const io::TomlValue& tree_;
-  const std::string& source_;  // of the text, for messages
+  const std::string& source_;  // the file's path, for messages
   const Options& options_;
   FileHead head_;
   Variables globals_;
   Open* open_ = nullptr;
-  FilePass pass_;  // what layers so far kept, without memory
+  FilePass pass_;  // values that the layers so far kept, without memory
   FileLayers all_;
-  std::size_t state_ = 0, memory_ = 0;            // tensors of layers so far
-  bool in_decoder_ = false;                       // of a network that translates
-  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks that are being read
-  StateDict named_;                               // parameters so far, by path
+  std::size_t state_ = 0, memory_ = 0;            // number of tensors of the layers so far
+  bool in_decoder_ = false;                       // the layers being read are a decoder's
+  std::vector<std::string> trail_, open_blocks_;  // repeats and blocks being read
+  StateDict named_;                               // parameters of the layers so far, by path
   std::int64_t layers_ = 0, parameters_ = 0;
   int depth_ = 0;
 };

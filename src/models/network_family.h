@@ -1,7 +1,8 @@
 // Built-in networks: families that share an embedded file, and the resolved facts of one network.
 //
-// Most networks are their file alone. A family may add C++: the meaning of sizes in its names, and
-// a class in place of the layers. The file describes such a network too; `tenon summary NAME
+// Most networks consist of their file. A family may add C++ functions: one that interprets the
+// sizes in a name, and one that builds a class instead of the file's layers. The file describes
+// such a network too; `tenon summary NAME
 // --toml` prints it.
 #pragma once
 
@@ -15,7 +16,7 @@
 
 namespace tenon::models {
 
-/// A network as its name describes it.
+/// The facts of a network, resolved from its name and file.
 struct NetworkFacts {
   std::string name;        ///< without sizes: "bert_large"
   Info info;               ///< `parameters` is not set
@@ -24,15 +25,16 @@ struct NetworkFacts {
 };
 
 struct Family {
-  const char* file;  ///< of networks/
-  /// Puts the sizes of a name, `text`, into the keys of the network. Null: the file's list `takes`
-  /// names variables, which are whole numbers from 1. Throws ValueError.
+  const char* file;  ///< name of a file of networks/
+  /// Writes the sizes in a name, `text`, into the keys of the network. Null: the sizes are the
+  /// variables in the file's list `takes`, whole numbers of at least 1. Throws ValueError.
   void (*set_sizes)(io::TomlValue& keys, const std::string& name,
                     const std::string& text) = nullptr;
-  /// The network as a class. Null: the file's layers. Options::classes is at least 1.
+  /// Builds the network as a class. Null: the network is built from the file's layers.
+  /// Options::classes is at least 1.
   nn::AnyModule (*build)(const NetworkFacts& facts, const Options& options) = nullptr;
-  /// The sizes in a name, as in mlp:784-300-10, include the outputs: Options::classes changes them
-  /// in networks without sizes only.
+  /// The sizes in a name, as in mlp:784-300-10, include the number of outputs. Options::classes
+  /// then applies only to names without sizes.
   bool sizes_have_outputs = false;
 };
 
@@ -44,7 +46,7 @@ nn::AnyModule build_gpt2(const NetworkFacts& facts, const Options& options);
 nn::AnyModule build_bert(const NetworkFacts& facts, const Options& options);
 nn::AnyModule build_transformer(const NetworkFacts& facts, const Options& options);
 
-/// A whole number among the variables of a network.
+/// The value of a variable of the network, a whole number.
 std::int64_t whole_variable(const NetworkFacts& facts, const char* name);
 
 }  // namespace tenon::models

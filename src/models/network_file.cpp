@@ -17,7 +17,7 @@ using io::TomlValue;
 
 constexpr std::uint64_t kMostText = 4 << 20;
 
-// The facts of a network, which is built without memory.
+// The facts of a network; builds the network without memory to check it.
 Info checked_info(const TomlValue& tree, const std::string& source, const Options& options) {
   const ShapesOnly scope;
   NetworkBuilder builder(tree, source, options);
@@ -53,7 +53,7 @@ void require_file_takes(const NetworkFile& file, const Options& options) {
                                  "' does not support 'head': change the last layers of the file");
 }
 
-// Nothing is drawn before the whole file is known to be right.
+// Draws no random number before the whole file has been checked.
 nn::AnyModule built(const TomlValue& tree, const NetworkFile& file, const Options& options,
                     bool is_checked) {
   if (!is_checked && !ShapesOnly::is_on()) (void)checked_info(tree, file.path, options);

@@ -13,19 +13,19 @@
 
 namespace tenon::models {
 
-/// A network file after it was read. `info` is that of the file's own number of classes.
+/// A parsed network file. `info` is for the number of classes in the file.
 struct ParsedNetwork {
   NetworkFile file;
   io::TomlValue tree;
   Info info;
 };
-/// Throws FormatError for a text that describes no network.
+/// Throws FormatError if the text does not describe a network.
 ParsedNetwork parse_network(NetworkFile file);
-/// As create() of the file, without reading it again.
+/// Like create(NetworkFile), without parsing the file again.
 nn::AnyModule create(const ParsedNetwork& network, const Options& options);
 
-/// A network whose keys are known to be right, built in one pass: values are drawn on the way.
-/// Throws FormatError naming `source` for others, then with random numbers drawn already.
+/// Builds a network in one pass, for keys that are known to be valid. Throws FormatError naming
+/// `source` if they are not; random numbers may have been drawn by then.
 nn::AnyModule network_of(const io::TomlValue& keys, const std::string& source,
                          const OptionalGenerator& generator);
 

@@ -14,7 +14,7 @@ namespace {
 using io::TomlValue;
 using Kind = TomlValue::Kind;
 
-constexpr std::size_t kMostBlockVariables = 1'000;  // set again for each use of the block
+constexpr std::size_t kMostBlockVariables = 1'000;  // evaluated for each use of the block
 
 }  // namespace
 
@@ -143,7 +143,7 @@ Flow NetworkBuilder::branches(LayerKeys& keys, Tensor& x) {
     for (const TomlValue& layers : each.items) flows.push_back(add(layers));
   if (flows.empty()) keys.refuse("branches: there are none, as in [ [ ... ], [ ... ] ]");
   if (join == "concat" && axis != x.rank() - 1) {
-    all_.by_place = ByPlace::None;
+    all_.by_position = ByPosition::None;
     if (in_decoder_)
       keys.refuse(cat("branches: a translation is generated position by position, and axis ", axis,
                       " joins positions; axis = 2 joins features"));
@@ -165,8 +165,8 @@ Flow NetworkBuilder::branches(LayerKeys& keys, Tensor& x) {
     x = without_memory(y.shape(), y.dtype(), y.device());
   } catch (const Error&) {
     keys.refuse(cat("branches give ", shapes, ", which ",
-                    join == "concat" ? cat("do not go together along axis ", axis)
-                                     : std::string("must be the same to be joined so")));
+                    join == "concat" ? cat("do not fit together along axis ", axis)
+                                     : cat("must have the same shape for join = \"", join, "\"")));
   }
   return out;
 }
@@ -180,7 +180,7 @@ Tensor NetworkBuilder::joined(const std::vector<Tensor>& parts, const std::strin
 }
 
 void NetworkBuilder::collect_names(const TomlValue& value, std::unordered_set<std::string>& names) {
-  if (value.is(Kind::Text)) {
+  if (value.is(Kind::String)) {
     const auto of_name = [](char c) { return Variables::is_name(std::string("a") + c); };
     for (std::size_t from = 0, at = 0; at <= value.text.size(); ++at)
       if (at == value.text.size() || !of_name(value.text[at])) {
@@ -221,11 +221,11 @@ FileStep NetworkBuilder::block(LayerKeys& keys, const std::string& given, const 
   std::string cycle = name;
   for (auto open = open_blocks_.rbegin(); open != open_blocks_.rend(); ++open) {
     cycle = cat(*open, " -> ", cycle);
-    if (*open == name) keys.refuse(cat("block '", name, "' is a part of itself: ", cycle));
+    if (*open == name) keys.refuse(cat("block '", name, "' contains itself: ", cycle));
   }
   if (body.entries.size() > kMostBlockVariables)
-    throw FileFault{body.line, cat("block '", name, "' has more than ", kMostBlockVariables,
-                                   " variables of its own")};
+    throw FileFault{body.line,
+                    cat("block '", name, "' has more than ", kMostBlockVariables, " variables")};
   Variables inner(&globals_);
   std::unordered_set<std::string> used;
   if (call.entries.size() > 1) collect_names(body, used);

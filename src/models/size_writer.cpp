@@ -1,4 +1,4 @@
-// Writes sizes into variables and keys.
+// Parses sizes and writes them into variables and keys.
 #include "models/size_writer.h"
 
 #include <cmath>
@@ -24,12 +24,12 @@ void SizeWriter::set_variable(const std::string& key, io::TomlValue value) {
 
 void SizeWriter::whole(const std::string& key) {
   std::int64_t value = 0;
-  if (values_.whole(key, value)) set_variable(key, io::toml_whole(value));
+  if (values_.whole(key, value)) set_variable(key, io::toml_integer(value));
 }
 
 void SizeWriter::own_whole(const std::string& key) {
   std::int64_t value = 0;
-  if (values_.whole(key, value)) keys_.set(key, io::toml_whole(value));
+  if (values_.whole(key, value)) keys_.set(key, io::toml_integer(value));
 }
 
 void SizeWriter::number(const std::string& key, double low, double high) {

@@ -9,24 +9,24 @@
 
 namespace tenon::models {
 
-/// Sizes of a name on their way into the keys of a network.
+/// Parses the sizes in a name and writes them into the keys of a network.
 class SizeWriter {
  public:
   /// Throws ValueError if `text` has a key that is not in `taken`.
   SizeWriter(io::TomlValue& keys, const std::string& name, const std::string& text,
              const std::vector<std::string>& taken);
-  /// A variable, a whole number from 1.
+  /// Sets a variable, a whole number of at least 1, if the name has it. Likewise below.
   void whole(const std::string& key);
-  /// A variable from `low` to `high`.
+  /// Sets a variable, a number from `low` to `high`.
   void number(const std::string& key, double low, double high);
-  /// A key of the network itself, a whole number from 1.
+  /// Sets a key of the file, not a variable: a whole number of at least 1.
   void own_whole(const std::string& key);
-  /// What every Transformer has: layers, heads, width, hidden, context, activation, eps. Throws
-  /// ValueError for a width that does not divide into the heads.
+  /// Sets the sizes of every Transformer: layers, heads, width, hidden, context, activation, eps.
+  /// Throws ValueError for a width that does not divide into the heads.
   void transformer();
   /// Throws ValueError for a width that does not divide into the heads.
   void require_heads() const;
-  /// The value that a variable has by now.
+  /// The current value of a variable.
   double value(const std::string& variable) const;
 
  private:

@@ -3,7 +3,7 @@
 // matrix shared by both embeddings and the output layer.
 //
 // Parameter names and shapes are those of PyTorch's nn.Transformer, without its two final norms,
-// which the paper does not have; the embedding is outside of it.
+// which the paper does not have; the embedding is not part of nn.Transformer.
 #include <cmath>
 #include <vector>
 
@@ -24,7 +24,7 @@ struct TransformerSizes {
 };
 
 constexpr double kDropout = 0.1;
-// What fills a sequence up: data::kPad, a room that this one does not see.
+// The padding token; equal to data::kPad, which this folder does not include.
 constexpr std::int64_t kPad = 0;
 
 class TransformerModel : public Translator {
@@ -49,12 +49,12 @@ class TransformerModel : public Translator {
                            ", must be [N, 2, L]: sources and translations"));
     const Tensor source = select(pairs, 1, 0), target = select(pairs, 1, 1);
     const nn::AttentionMask padding{.key_padding = eq(source, kPad)}, past{.causal = true};
-    const Tensor memory = encoder_(embed(source), padding);  // its dropout draws first
+    const Tensor memory = encoder_(embed(source), padding);  // draws its dropout first
     return scores(decoder_(embed(target), memory, past, padding));
   }
   std::string describe() const override { return "Transformer"; }
 
-  // Which keys are hidden, then keys and values of each layer.
+  // The mask of padded keys, then keys and values of each layer.
   std::vector<Tensor> encode(const Tensor& source) const override {
     const nn::AttentionMask padding{.key_padding = eq(source, kPad)};
     const Tensor memory = encoder_(embed(source), padding);
@@ -65,20 +65,21 @@ class TransformerModel : public Translator {
     }
     return out;
   }
-  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const override {
-    const Shape shape{batch, sizes_.heads, places, sizes_.width / sizes_.heads};
+  std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t positions) const override {
+    const Shape shape{batch, sizes_.heads, positions, sizes_.width / sizes_.heads};
     return std::vector<Tensor>(2 * at(sizes_.layers), zeros(shape));
   }
-  Decoder::Next decode(const Tensor& tokens, const Tensor& place,
+  Decoder::Next decode(const Tensor& tokens, const Tensor& position,
                        const std::vector<Tensor>& encoded,
                        const std::vector<Tensor>& state) const override {
     std::vector<nn::DecoderCache> caches;
     for (std::size_t k = 0; k + 1 < state.size(); k += 2)
       caches.push_back({{state[k], state[k + 1]}, {encoded[k + 1], encoded[k + 2]}});
     const Tensor positions = nn::sinusoid_positions(state[0].size(2), sizes_.width);
-    const Tensor x = scaled(unsqueeze(tokens, 1)) + index_select(positions, 0, reshape(place, {1}));
+    const Tensor x =
+        scaled(unsqueeze(tokens, 1)) + index_select(positions, 0, reshape(position, {1}));
     const nn::TransformerDecoder::Decoded made =
-        decoder_(x, caches, place, nn::AttentionMask{.key_padding = encoded[0]});
+        decoder_(x, caches, position, nn::AttentionMask{.key_padding = encoded[0]});
     Decoder::Next next{scores(squeeze(made.output, 1)), {}};
     for (const nn::DecoderCache& cache : made.caches) {
       next.state.push_back(cache.self.keys);

@@ -36,18 +36,19 @@ std::optional<std::int64_t> known_number(const Tensor& x) {
   return *static_cast<const std::int32_t*>(node.value->data());
 }
 
-void check_place(const Tensor& place, std::int64_t places) {
-  require_defined({{"place", place}});
-  if (place.dtype() != DType::Int64 && place.dtype() != DType::Int32)
-    throw make_error<DTypeError>(where("attention"), ": the position is ", place.dtype(),
+void check_position(const Tensor& position, std::int64_t positions) {
+  require_defined({{"position", position}});
+  if (position.dtype() != DType::Int64 && position.dtype() != DType::Int32)
+    throw make_error<DTypeError>(where("attention"), ": the position is ", position.dtype(),
                                  ", must be int64 or int32");
-  if (place.numel() != 1)
-    throw make_error<ShapeError>(where("attention"), ": the position is ", place.shape(),
+  if (position.numel() != 1)
+    throw make_error<ShapeError>(where("attention"), ": the position is ", position.shape(),
                                  ", must be one number");
-  const std::optional<std::int64_t> number = known_number(place);
-  if (number && (*number < 0 || *number >= places))
+  const std::optional<std::int64_t> number = known_number(position);
+  if (number && (*number < 0 || *number >= positions))
     throw make_error<ValueError>(where("attention"), ": the position ", *number,
-                                 " is outside a cache of ", places, " positions, counted from 0");
+                                 " is outside a cache of ", positions,
+                                 " positions, counted from 0");
 }
 
 }  // namespace
@@ -298,8 +299,8 @@ Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cac
 // Checks the cache: keys and values are [batch, kv_heads, positions, head size].
 void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t batch) const {
   require_defined({{"keys of the cache", cache.keys}, {"values of the cache", cache.values}});
-  const std::int64_t places = cache.keys.rank() == 4 ? cache.keys.size(2) : 0;
-  const Shape wanted{batch, kv_heads_, places, size_of_head()};
+  const std::int64_t positions = cache.keys.rank() == 4 ? cache.keys.size(2) : 0;
+  const Shape wanted{batch, kv_heads_, positions, size_of_head()};
   for (const Tensor& part : {cache.keys, cache.values}) {
     if (part.shape() != wanted)
       throw make_error<ShapeError>(where("attention"), ": ", describe(),
@@ -314,21 +315,21 @@ void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t ba
 }
 
 CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& cache,
-                                         const Tensor& place) const {
+                                         const Tensor& position) const {
   const int along = options_.batch_first ? 1 : 0;
   require_defined({{"input", x}});
   if (x.rank() != 3 || x.size(along) != 1)
     throw make_error<ShapeError>(where("attention"), ": ", describe(),
                                  " decodes one position at a time, not ", x.shape());
   check_cache(cache, x.size(1 - along));
-  check_place(place, cache.keys.size(2));
-  const Tensor number = reshape(place, {}), places = arange(0, cache.keys.size(2));
-  const Tensor here = unsqueeze(eq(places, number), 1), behind = gt(places, number);
+  check_position(position, cache.keys.size(2));
+  const Tensor number = reshape(position, {}), positions = arange(0, cache.keys.size(2));
+  const Tensor here = unsqueeze(eq(positions, number), 1), behind = gt(positions, number);
   const KeyValueCache made = keys_of(x, x);
   const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
                            tenon::where(here, made.values, cache.values)};
   const Tensor y = attend(project(0, 1, x)[0], next, {.mask = unsqueeze(behind, 0)});
-  if (known_number(place)) return {y, next};
+  if (known_number(position)) return {y, next};
   return {tenon::where(lt(number, 0), NAN, y), next};  // NaN if the position is outside the cache
 }
 
@@ -339,8 +340,8 @@ KeyValueCache MultiheadAttention::keys_of(const Tensor& key, const Tensor& value
   return {parts[0], parts[1]};
 }
 
-KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t places) const {
-  const Shape shape{batch, kv_heads_, places, size_of_head()};
+KeyValueCache MultiheadAttention::empty_cache(std::int64_t batch, std::int64_t positions) const {
+  const Shape shape{batch, kv_heads_, positions, size_of_head()};
   return {zeros(shape, out_proj_->weight().dtype()), zeros(shape, out_proj_->weight().dtype())};
 }
 
@@ -350,27 +351,27 @@ Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) 
                                  "] must be at least 1");
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(length * width));
-  for (std::int64_t place = 0; place < length; ++place)
+  for (std::int64_t position = 0; position < length; ++position)
     for (std::int64_t column = 0; column < width; ++column) {
       const double share = static_cast<double>(column - column % 2) / static_cast<double>(width);
-      const double angle = static_cast<double>(place) / std::pow(10000.0, share);
+      const double angle = static_cast<double>(position) / std::pow(10000.0, share);
       values.push_back(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   return cast(Tensor::from(values, {length, width}), dtype);
 }
 
-Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& options) {
+Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
   if (!x.defined())
     throw make_error<ValueError>(where("rotary"), ": x has no value: it was never assigned");
   if (x.rank() < 2 || x.size(-1) % 2 != 0 || !is_floating(x.dtype()))
     throw make_error<ShapeError>(where("rotary"), ": x is ", x.dtype(), x.shape(),
                                  ", must be floating [.., L, size] with an even size");
   const std::int64_t length = x.size(-2), half = x.size(-1) / 2;
-  if (places.defined() && places.shape() != Shape{length})
-    throw make_error<ShapeError>(where("rotary"), ": the positions are ", places.shape(),
+  if (positions.defined() && positions.shape() != Shape{length})
+    throw make_error<ShapeError>(where("rotary"), ": the positions are ", positions.shape(),
                                  ", must be [", length, "]");
   const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  const Tensor at = cast(places.defined() ? places : arange(0, length), wide);
+  const Tensor at = cast(positions.defined() ? positions : arange(0, length), wide);
   const Tensor rates =
       exp(arange(0, half, 1, wide) * (-std::log(options.base) / static_cast<double>(half)));
   const Tensor angle = unsqueeze(at, 1) * rates;  // [L, half]

@@ -68,10 +68,10 @@ Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionMask& 
 }
 
 CachedResult TransformerEncoderLayer::forward(const Tensor& x, const KeyValueCache& cache,
-                                              const Tensor& place) const {
+                                              const Tensor& position) const {
   CachedResult out;
   out.output = run(x, [&](const Tensor& at) {
-    const CachedResult made = self_attn_(at, cache, place);
+    const CachedResult made = self_attn_(at, cache, position);
     out.cache = made.cache;
     return made.output;
   });
@@ -127,13 +127,13 @@ Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
 }
 
 DecodedPosition TransformerDecoderLayer::forward(const Tensor& x, const DecoderCache& cache,
-                                                 const Tensor& place,
+                                                 const Tensor& position,
                                                  const AttentionMask& memory_mask) const {
   DecodedPosition out{{}, cache};
   out.output = run(
       x,
       [&](const Tensor& at) {
-        CachedResult made = self_attn_(at, cache.self, place);
+        CachedResult made = self_attn_(at, cache.self, position);
         out.cache.self = made.cache;
         return made.output;
       },
@@ -141,8 +141,8 @@ DecodedPosition TransformerDecoderLayer::forward(const Tensor& x, const DecoderC
   return out;
 }
 
-DecoderCache TransformerDecoderLayer::start(const Tensor& memory, std::int64_t places) const {
-  return {self_attn_.empty_cache(memory.size(options_.batch_first ? 0 : 1), places),
+DecoderCache TransformerDecoderLayer::start(const Tensor& memory, std::int64_t positions) const {
+  return {self_attn_.empty_cache(memory.size(options_.batch_first ? 0 : 1), positions),
           multihead_attn_.keys_of(memory, memory)};
 }
 
@@ -184,7 +184,7 @@ Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
 
 TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                                                         const std::vector<DecoderCache>& caches,
-                                                        const Tensor& place,
+                                                        const Tensor& position,
                                                         const AttentionMask& memory_mask) const {
   if (static_cast<std::int64_t>(caches.size()) != layers_.size())
     throw make_error<ValueError>("TransformerDecoder: ", caches.size(), " caches were given for ",
@@ -192,7 +192,7 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
     DecodedPosition made = (*layers_[k].as<TransformerDecoderLayer>())(
-        out.output, caches[static_cast<std::size_t>(k)], place, memory_mask);
+        out.output, caches[static_cast<std::size_t>(k)], position, memory_mask);
     out.output = made.output;
     out.caches.push_back(made.cache);
   }
@@ -201,10 +201,10 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
 }
 
 std::vector<DecoderCache> TransformerDecoder::start(const Tensor& memory,
-                                                    std::int64_t places) const {
+                                                    std::int64_t positions) const {
   std::vector<DecoderCache> out;
   for (std::int64_t k = 0; k < layers_.size(); ++k)
-    out.push_back(layers_[k].as<TransformerDecoderLayer>()->start(memory, places));
+    out.push_back(layers_[k].as<TransformerDecoderLayer>()->start(memory, positions));
   return out;
 }
 

@@ -83,11 +83,11 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
                                  " with a fractional start or step; use a floating type");
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   // 16-bit dtypes count in float32, so that the index is exact before it is rounded once. Integers
-  // that the dtype cannot hold are computed in int64: uint8 can count down by -1.
+  // that the dtype cannot represent are computed in int64: uint8 can count down by -1.
   const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
-  const DType counted = half                                        ? DType::Float32
-                        : holds(dtype, step) && holds(dtype, start) ? dtype
-                                                                    : DType::Int64;
+  const DType counted = half                                                        ? DType::Float32
+                        : can_represent(dtype, step) && can_represent(dtype, start) ? dtype
+                                                                                    : DType::Int64;
   Tensor x = build_as(Op::Iota, counted, shape, std::span<const Tensor>{}, AxisAttrs{0});
   if (step.real() != 1) x = mul(x, step);
   if (!start.is_zero()) x = add(x, start);

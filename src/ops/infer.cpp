@@ -88,7 +88,7 @@ DType scalar_dtype(DType tensor, Scalar scalar) {
   return is_bool(tensor) ? DType::Int64 : tensor;
 }
 
-bool holds(DType dtype, Scalar value) {
+bool can_represent(DType dtype, Scalar value) {
   if (is_floating(dtype)) return true;
   if (!value.is_whole() && !(value.real() >= -0x1p63 && value.real() < 0x1p63)) return false;
   const std::int64_t v = value.whole();
@@ -108,7 +108,7 @@ bool holds(DType dtype, Scalar value) {
 }
 
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype) {
-  if (!holds(dtype, value))
+  if (!can_represent(dtype, value))
     throw make_error<ValueError>(where(op), ": the number ", value, " does not fit ", dtype,
                                  ": cast the tensor to a larger type first");
   return constant(shape, value, dtype);

@@ -48,14 +48,14 @@ inline bool is_number(const Tensor& x) {
 
 inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<ConstantAttrs>().value; }
 
-/// `x` as a value computed on `device`. Numbers and ramps have no device and are computed on this
-/// one; a tensor that has a device keeps it.
+/// `x` as a value computed on `device`. Numbers and index ramps have no device and are computed on
+/// `device`; a tensor that has a device keeps it.
 Tensor placed_on(const Tensor& x, Device device);
 
 /// The number as an element of this dtype stores it.
 double stored_value(double value, DType dtype);
 /// Whether an element of this dtype can represent the number, apart from rounding.
-bool holds(DType dtype, Scalar value);
+bool can_represent(DType dtype, Scalar value);
 
 /// Integers and bool become float32; floating tensors stay as they are.
 Tensor to_floating(const Tensor& x);

@@ -73,7 +73,7 @@ void require_probabilities(const char* op, const Tensor& x, const Tensor& target
 }
 
 // Selects the indices from 0, 1, 2, … by gather(), which refuses indices out of range. This check
-// depends on nothing else, so it runs beside the computation that the loss waits for.
+// depends on nothing else, so it runs concurrently with the computation of the loss.
 Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes) {
   const Called called(op);
   const Tensor numbers = arange(0, classes, 1, index.dtype());

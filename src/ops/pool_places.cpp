@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kCountedByFloat = std::int64_t{1} << 24;
 
-bool holds_whole(const Tensor& x) { return !is_floating(x.dtype()); }
+bool is_integer(const Tensor& x) { return !is_floating(x.dtype()); }
 
 // The indices of a plane's elements for x, whose last `axes` axes are the plane, in a given dtype.
 Tensor numbers_of(const Tensor& x, int axes, DType dtype) {
@@ -66,7 +66,7 @@ Placed placed_whole_maxima(const Placed& x, const PoolAttrs& p) {
 }
 
 Placed pooled_maxima(const Placed& x, const PoolAttrs& attrs) {
-  return holds_whole(x.values) ? placed_whole_maxima(x, attrs) : placed_maxima(x, attrs);
+  return is_integer(x.values) ? placed_whole_maxima(x, attrs) : placed_maxima(x, attrs);
 }
 
 // ---- The inverse ------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ void require_planes(const char* op, const Tensor& x, int axes, const char* wante
 Placed numbered(const char* op, const Tensor& x, int axes) {
   if (is_bool(x.dtype()))
     throw make_error<DTypeError>(where(op), ": the input is bool, cast it to a number first");
-  if (holds_whole(x)) return {x, numbers_of(x, axes, DType::Int64)};
+  if (is_integer(x)) return {x, numbers_of(x, axes, DType::Int64)};
   std::int64_t count = 1;
   for (int axis = x.rank() - axes; axis < x.rank(); ++axis) count *= x.size(axis);
   const DType wide =

@@ -60,7 +60,7 @@ Tensor rand(const Shape& shape, DType dtype, const OptionalGenerator& generator)
   require_floating_result("rand", dtype);
   const Tensor u = draw(RandomKind::Uniform, shape, generator);
   // Rounding to a 16-bit type could yield 1, so only as many leading bits are kept as the type
-  // holds exactly.
+  // represents exactly.
   if (dtype == DType::Float16) return cast(floor(u * 2048.0) * 0x1p-11, dtype);
   if (dtype == DType::BFloat16) return cast(floor(u * 256.0) * 0x1p-8, dtype);
   return cast(u, dtype);

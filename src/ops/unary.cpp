@@ -112,7 +112,7 @@ Tensor cast(const Tensor& x, DType dtype) {
                          ? Scalar(stored_value(constant_value(x).real(), x.dtype()))
                          : constant_value(x);
     // Numbers out of range convert at run time, like all other values.
-    if (is_bool(dtype) || holds(dtype, v)) return constant(x.shape(), v, dtype);
+    if (is_bool(dtype) || can_represent(dtype, v)) return constant(x.shape(), v, dtype);
   }
   return build_as(Op::Cast, dtype, x.shape(), {x});
 }

@@ -99,7 +99,7 @@ TEST_CASE("edges: gradients where an intermediate would overflow") {
     CHECK(logsumexp(floats({-kInf, -kInf}), {}).item() == -kInf);
     CHECK(logsumexp(floats({-kInf, 0}), {}).item() == 0);
     CHECK(logsumexp(floats({kInf, -kInf}), {}).item() == kInf);
-    // 1e-8 is 0 in float16; beside a tensor it is itself.
+    // 1e-8 is 0 in float16; as a number in an operation with a tensor it keeps its value.
     const Tensor h = cast(floats({0}), DType::Float16);
     CHECK(slope(pow(1e-8, h), h)[0] == doctest::Approx(std::log(1e-8)).epsilon(1e-3));
   });
@@ -333,7 +333,7 @@ TEST_CASE("edges: gradients with respect to constant tensors equal those of vari
       {"softmax", [&w](const Tensor& x) { return log_softmax(w * x, 1) * w; }},
       {"scan", through_scan},
       {"cond", through_cond}};
-  // Each is built anew: variable() evaluates its argument, and values are not constants.
+  // Each is built again: variable() evaluates its argument, and values are not constants.
   using Maker = std::function<Tensor()>;
   const std::vector<std::pair<const char*, Maker>> made{
       {"ones", [] { return ones({3}); }},

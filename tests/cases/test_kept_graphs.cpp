@@ -261,7 +261,7 @@ TEST_CASE("kept graphs: a path through the result of an assignment is not left o
     moved = assign(target, x * 2).compute();
   }
   CHECK(list(grad((moved * x).sum(), x)) == list(moved));
-  // The assignments that a value carries are no part of it.
+  // The assignments that a value carries are not part of it.
   const Tensor carrier = with_updates(later * 3, {assign(target, x * 4)}).compute();
   CHECK(list(grad((carrier * x).sum(), x)) == list(carrier));
 }

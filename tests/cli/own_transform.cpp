@@ -1,4 +1,4 @@
-// A command with a transform of one's own: linked with the objects of bin/tenon for
+// A command with a user's transform: linked with the objects of bin/tenon for
 // test_own_transform.py, as -DTENON_COMMAND_SOURCES links such a file into the command.
 #include <cstdint>
 #include <vector>

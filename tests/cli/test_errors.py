@@ -454,7 +454,7 @@ class WrongImages(CommandTest):
             self.assertNotIn("@NAME@", path.read_text())
         self.assertIn("add_executable(shapes ", (folder / "CMakeLists.txt").read_text())
         self.fails(2, "new", "starters/shapes", says="already")
-        for name, words in (("test", "means something to CMake"), ("a b", "not a valid program name"), ("7up", "not a valid program name"), ("", "not a valid program name")):
+        for name, words in (("test", "reserved by CMake"), ("a b", "not a valid program name"), ("7up", "not a valid program name"), ("", "not a valid program name")):
             self.fails(2, "new", name, says=words)
         self.fails(2, "new", says="NAME")
 

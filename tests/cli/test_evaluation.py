@@ -49,7 +49,7 @@ class Tables(CommandTest):
         rows = self.json("predict", "run", "new.csv", "--json")
         self.assertEqual([row.get("label_name") for row in rows], ["yes", None])
         self.fails(3, "predict", "run", "new.csv", "--strict", says="'perhaps'")
-        # A column of other labels holds none of the model's.
+        # A column of other labels contains none of the model's.
         (self.folder / "newer.csv").write_text("a,b,label\n0.1,0.2,yes\n0.2,0.1,perhaps\n0.3,0.1,never\n")
         said = " ".join(self.ok("predict", "run", "newer.csv", "--count", "1").err.split())
         self.assertIn("labels are not read", said)
@@ -191,9 +191,9 @@ class Tables(CommandTest):
             notes = self.json("eval", "towns", "--part", part, "--json")["notes"]
             found[part] = [note["text"] for note in notes if "not seen" in note["text"]]
         says = "towns.csv, line {}: column 'town': {} that training has not seen, such as '{}'"
-        self.assertEqual(found, {"train": [], "validation": [says.format(72, "1 field of the validation part holds a word", "oslo")],
-                                 "test": [says.format(87, "3 fields of the test part hold words", "rome")],
-                                 "all": [says.format(72, "4 fields hold words", "oslo")]})
+        self.assertEqual(found, {"train": [], "validation": [says.format(72, "1 field of the validation part contains a word", "oslo")],
+                                 "test": [says.format(87, "3 fields of the test part contain words", "rome")],
+                                 "all": [says.format(72, "4 fields contain words", "oslo")]})
 
     def test_missing_fields_are_counted_where_they_are_measured(self):
         head, *lines = table(100, 11).splitlines()

@@ -253,7 +253,7 @@ class Flow(CommandTest):
         self.fails(2, "train", "--resume", "more", "--lr", "0.1", says=["--lr", "only --epochs, --device, --threads"])
         self.fails(2, "train", "lenet5", "--resume", "more", says="MODEL cannot change")
         out = self.ok("train", "--resume", "more", "--epochs", "2", "--threads", "1").out
-        self.assertIn("going on after step", out)
+        self.assertIn("continuing after step", out)
         self.assertIn("epoch 2/2", out)
         self.assertIn("already finished", self.ok("train", "--resume", "more").out)
         before = (self.folder / "more" / "log.jsonl").read_bytes()

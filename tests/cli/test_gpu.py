@@ -298,7 +298,7 @@ class Stops(GpuTest):
             if code > 0:
                 self.assertIn("stopped after step", out)
                 self.assertIn(f"tenon train --resume {name}", out)
-            self.assertIn("going on after step", self.ok("train", "--resume", name).out)
+            self.assertIn("continuing after step", self.ok("train", "--resume", name).out)
             self.assertEqual(self.weights(name), self.weights("whole"), name)
 
     def test_a_broken_kernel_loses_nothing(self):

@@ -198,7 +198,7 @@ class ImageFiles(CommandTest):
         told = self.ok("data", "info", "folder:numbered,size=8")
         words = " ".join(told.out.split())
         self.assertIn("samples per class: 1: 8, 10: 8, 11: 8, 2: 8", words)
-        self.assertIn("1 folder holds no images and is not a class: empty", words)
+        self.assertIn("1 folder contains no images and is not a class: empty", words)
         self.assertIn("1 file is not an image by its extension and was left out", words)
         self.assertIn("samples per class: 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
         self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused because 'strict' is on")

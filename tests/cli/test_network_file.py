@@ -9,7 +9,7 @@ class NetworkFile(CommandTest):
     def test_the_starter_trains_and_the_run_moves(self):
         out = self.ok("new", "starter.toml").out
         self.assertIn("tenon train starter.toml", out)
-        self.assertIn("is there already", self.fails(2, "new", "--toml", "starter").err)
+        self.assertIn("already exists", self.fails(2, "new", "--toml", "starter").err)
         self.assertIn("GlobalAvgPool()", self.ok("summary", "starter.toml").out)
         self.ok("train", "starter.toml", "--data", "digits:300,60", "--epochs", "1", "--out", "first")
         text = (self.folder / "starter.toml").read_text(encoding="utf-8")

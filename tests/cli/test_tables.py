@@ -34,7 +34,7 @@ class Tables(CommandTest):
         self.write("towns.csv", text)
         self.ok("train", "mlp:4-4-2", "--data", "csv:towns.csv", "--epochs", "1", "--quiet", "--out", "towns")
         self.write("others.csv", text.replace("paris", "berlin"))
-        says = "others.csv, line 2: column 'town': 20 fields hold words that training has not seen, such as 'berlin'"
+        says = "others.csv, line 2: column 'town': 20 fields contain words that training has not seen, such as 'berlin'"
         for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
             self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
             self.fails(3, *words, "--strict", says=["has not seen", "refused because 'strict' is on"])

@@ -347,7 +347,7 @@ class Data(CommandTest):
         for word in ("NOT checked", sum_, f"next time: --sha256 {sum_}", "tenon predict inception_resnet_v2 --weights"):
             self.assertIn(word, out)
         self.assertIn("NOT checked", said)
-        self.assertIn("there already", self.ok(*words, "--from", "file:///nowhere").out)
+        self.assertIn("already exists", self.ok(*words, "--from", "file:///nowhere").out)
         self.fails(4, *words, "--from", "ftp://127.0.0.1/x", "--dir", "by_ftp", says="ftp://127.0.0.1/x/model.safetensors")
 
     def test_fetch_keeps_existing_files(self):
@@ -357,7 +357,7 @@ class Data(CommandTest):
             with open(there / name, "wb") as file:
                 file.truncate(size)  # a sparse file, which takes no space
         out = self.ok("data", "fetch", "cifar100", "--from", "file:///nowhere").out
-        self.assertIn("holds CIFAR-100 already", out)
+        self.assertIn("already contains CIFAR-100", out)
         self.assertIn("--data cifar100", out)
         (there / "test.bin").unlink()
         self.fails(4, "data", "fetch", "cifar100", "--from", "file:///nowhere", says="file:///nowhere/cifar-100-binary.tar.gz")
@@ -379,7 +379,7 @@ class Data(CommandTest):
         (target / f"{MNIST[1]}.gz.part").write_bytes(b"rubbish")
         (target / f"{MNIST[3]}.gz").write_bytes(b"rubbish")
         out = self.ok("data", "fetch", "mnist", "--from", source.as_uri()).out
-        self.assertEqual((out.count("there already"), out.count("checked")), (2, 2))
+        self.assertEqual((out.count("already exists"), out.count("checked")), (2, 2))
         self.assertEqual(list(target.glob("*.part")), [])
         info = self.ok("data", "info", "mnist").out
         for samples in ("54,000", "6,000", "10,000"):

@@ -16,7 +16,7 @@ namespace tenon::test {
 
 using Values = std::vector<std::vector<float>>;
 
-/// What `make` gives on a device, in a precision.
+/// The result of make() on a device, in a precision.
 template <class Make>
 Values made_on(const char* device, Precision precision, Make&& make) {
   set_device(device);
@@ -31,7 +31,7 @@ Values made_on(const char* device, Precision precision, Make&& make) {
   return values;
 }
 
-/// Each lies within `bound` of its norm.
+/// Each differs by at most `bound` of its norm.
 inline void check_near(const Values& got, const Values& wanted, double bound) {
   REQUIRE(got.size() == wanted.size());
   for (std::size_t k = 0; k < got.size(); ++k) {

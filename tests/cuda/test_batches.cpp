@@ -158,7 +158,7 @@ TEST_CASE("GPU batches: bytes that are scaled on the GPU train as those scaled o
   CHECK(apart(cpu, gpu) < 1e-5);
 }
 
-TEST_CASE("GPU batches: the GPU waits for a set that is slow, and not for one that is at hand") {
+TEST_CASE("GPU batches: the GPU waits for a slow dataset, and not for one in memory") {
   if (!has_gpu()) return;
   std::vector<float> weights;
   const auto slow = std::make_shared<Bytes>(24, std::chrono::milliseconds(10));

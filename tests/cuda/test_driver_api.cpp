@@ -44,7 +44,7 @@ requires(sizeof...(A) == sizeof...(B)) struct SameFunction<CUresult(A...), ::CUr
 };
 
 // cuda.h maps the plain names to the newest version of each function; the symbols of the list have
-// the same parameters, except for the one that is asked for in the form of CUDA 12.
+// the same parameters, except for the one that is requested in CUDA 12's version.
 #define TENON_SAME(name, symbol, parameters) \
   static_assert(SameFunction<CUresult parameters, decltype(::name)>::value, symbol);
 TENON_DRIVER_REQUIRED(TENON_SAME)

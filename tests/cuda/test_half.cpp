@@ -28,8 +28,9 @@ void on_both(F&& values) {
   const Floats got = values();
   set_device("cpu");
   REQUIRE(got.size() == wanted.size());
-  // Of each element, not of the norm: that is where tails were lost. Two units of bfloat16's or
-  // float16's last place at most, since functions of the two devices differ in the last bit.
+  // Compares each element, not the norm, because the norm hides errors in tails. Two units of
+  // bfloat16's or float16's last place at most, since functions of the two devices differ in the
+  // last bit.
   for (std::size_t k = 0; k < got.size(); ++k) {
     CAPTURE(k);
     CHECK(got[k] == doctest::Approx(wanted[k]).epsilon(1e-3));

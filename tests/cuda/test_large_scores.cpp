@@ -47,7 +47,7 @@ Tensors written_out(const Operands& o, Masked masked, DType dtype) {
   return all;
 }
 
-// Of one tile, of several, in groups of heads, of heads that are filled up.
+// Sequences of one tile and of several, grouped heads, and padded heads.
 const Sizes kSizes[] = {{2, 3, 3, 33, 61, 16, 16},
                         {1, 2, 2, 64, 64, 64, 64},
                         {1, 4, 2, 70, 100, 40, 24},
@@ -75,7 +75,7 @@ TEST_CASE("large scores: gradients of float32 attention are as accurate as those
 
 TEST_CASE("large scores: a query that sees one key has no gradient") {
   if (!test::has_gpu()) return;
-  // Scores of thousands: all weights but one are 0, and what they are made from says nothing.
+  // Scores of thousands: all weights but one are 0, so their inputs have no influence.
   for (const Sizes& s : kSizes) {
     CAPTURE(s.queries);
     Operands o = operands(s, Masked::No);

@@ -119,7 +119,7 @@ TEST_CASE("cuda residual precision: in bfloat16 on a GPU, stream and gradient ha
     CAPTURE(static_cast<int>(norm));
     CHECK(stored(*planned(Precision::Bf16, kGpu, norm), DType::Float32) == 0);
     CHECK(stored(*planned(Precision::Bf16, kGpu, norm), DType::BFloat16) >= kBlocks);
-    // Scaled gradients and a stream's largest numbers may lie beyond float16's.
+    // Scaled gradients and a stream's largest numbers may exceed float16's range.
     CHECK(stored(*planned(Precision::Fp16, kGpu, norm), DType::Float32) >= kBlocks);
     CHECK(stored(*planned(Precision::Fp32, kGpu, norm), DType::BFloat16) == 0);
     CHECK(stored(*planned(Precision::Bf16, Device::Kind::Cpu, norm), DType::BFloat16) == 0);
@@ -141,7 +141,8 @@ TEST_CASE("cuda residual precision: kept values, results and other sums stay flo
   };
   const auto columns = [] { return full({kMany, 256}, 0.01).compute(); };
 
-  // Handles of what lies between are gone when it is computed: it would be asked for otherwise.
+  // Handles of intermediate tensors are destroyed before the computation; otherwise they would be
+  // requested.
   SUBCASE("a state that grows by little and is read by a product") {
     const float value = on_gpu(Precision::Bf16, [&]() -> std::vector<Tensor> {
       const Tensor state = variable(full({kMany, kMany}, 1.0)), w = columns();

@@ -21,7 +21,7 @@ using Tensors = std::vector<Tensor>;
 
 constexpr std::int64_t kTable = 13;
 
-/// What a case reads: a table, the row of it that each large row is, and rows to look at.
+/// Inputs of a case: a table, the table row of each large row, and rows to compare.
 struct Data {
   Tensor table, index, places;
 
@@ -33,8 +33,7 @@ struct Data {
         places(remainder(arange(0, 40) * 1237, rows).compute()) {}
 };
 
-/// Each row less its largest number, in front of which and behind which stand ops that have
-/// launches of their own.
+/// exp(x - row maximum) + x: element-wise ops before and after a row reduction.
 Tensor less_largest(const Tensor& x) { return exp(x - amax(x, {1}, true)) + x; }
 
 struct Case {

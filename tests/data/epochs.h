@@ -7,7 +7,7 @@
 
 namespace epochs {
 
-/// The inputs of so many epochs, from the loader's position on.
+/// The inputs of `count` epochs, from the loader's position on.
 template <class T>
 std::vector<T> inputs(tenon::data::Loader& loader, int count) {
   std::vector<T> out;

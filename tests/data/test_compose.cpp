@@ -143,7 +143,7 @@ Samples augmented(const Dataset& set, const std::vector<std::int64_t>& numbers, 
   return out;
 }
 
-// Every batch of so many epochs, in order.
+// All batches of several epochs, in order.
 std::vector<float> loaded(const Set& set, int workers, const data::LoaderState& from,
                           int epoch_count, data::LoaderOptions o = {}) {
   o.batch = 4, o.workers = workers, o.seed = from.seed;
@@ -245,7 +245,7 @@ TEST_CASE("compose: concat has the samples of one dataset after another") {
   CHECK(drawn.x[1] == 20'005);
   CHECK(drawn.x[3] != 20'005);
   CHECK(drawn.x[3] >= 20'000);
-  // A dataset that is there twice has its notes once.
+  // A dataset that occurs twice reports its notes once.
   CHECK(data::concat({a, a})->notes().size() == 1);
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("compose: concat refuses samples that do not belong together") {
   CHECK(data::concat({other({.input_shape = {2}, .classes = 3, .class_names = {"a"}}),
                       other({.input_shape = {2}, .classes = 2, .class_names = {"a", "x"}})})
             ->classes() == 3);
-  // Fewer classes of the same names are no contradiction.
+  // Fewer classes with the same names are not a contradiction.
   CHECK(data::concat({other({.input_shape = {2}, .classes = 2, .class_names = {"a", "b"}}), a})
             ->classes() == 3);
 }

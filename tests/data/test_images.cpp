@@ -224,7 +224,7 @@ TEST_CASE("folder: notes count skipped files and classes without images") {
       return note.text == text && note.count == count && note.first == first;
     });
   };
-  CHECK(has("2 folders hold no images and are not classes: emu, yak", 2, dir / "pets"));
+  CHECK(has("2 folders contain no images and are not classes: emu, yak", 2, dir / "pets"));
   CHECK(has("2 files are not images by their extensions and were left out", 2, dir / "pets/cat/0"));
   CHECK(has("1 image is in no class folder and was left out", 1, dir / "pets/beside.png"));
   CHECK(has("1 folder is nested too deeply below its class and was left out", 1,

@@ -1,4 +1,4 @@
-// Transforms of one's own in lists with Tenon's: order, random numbers, registration by name, and
+// A user's transforms in lists with Tenon's: order, random numbers, registration by name, and
 // what is refused.
 #include <doctest/doctest.h>
 
@@ -75,7 +75,7 @@ void register_for_tests() {
   (void)done;
 }
 
-// Images of so many epochs in batches.
+// The images of several epochs, in batches.
 std::vector<std::uint8_t> loaded(const std::shared_ptr<data::Dataset>& set, int workers,
                                  const data::LoaderState& from, int epoch_count) {
   data::LoaderOptions o;
@@ -92,7 +92,7 @@ TEST_CASE("own transforms: a function takes its place in a list") {
   const Image in = board();
   const Image before = Transforms({mark(), flip}).apply(in, 8, 8, 0, 0, 0),
               behind = Transforms({flip, mark()}).apply(in, 8, 8, 0, 0, 0);
-  // Marked and then mirrored, the pixel stands on the right; the other way round on the left.
+  // Marked and then mirrored, the pixel is on the right; the other way round on the left.
   CHECK(before.pixels[7 * 3 + 2] == 200);
   CHECK(before.pixels[2] == 0);
   CHECK(behind.pixels[2] == 200);

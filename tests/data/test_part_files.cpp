@@ -114,7 +114,7 @@ TEST_CASE("source parts: folders of parts by compound names, nested ones refused
   // Parts inside classes, one level deeper, and twice.
   files.images("inner/bottle/train", 3), files.images("inner/bottle/test", 3);
   const std::string inner = refusal("folder:" + (files.dir / "inner"));
-  CHECK(has(inner, "is the class 'bottle', and holds train and test"));
+  CHECK(has(inner, "is the class 'bottle', and contains train and test"));
   CHECK(has(inner, "folder:" + (files.dir / "inner/bottle")));
   CHECK(refusal("folder:" + (files.dir / "inner") + ",parts=no,size=4").empty());
   files.images("double/train/train", 3), files.images("double/test/test", 3);
@@ -202,8 +202,8 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples come from the tr
     return set->class_names()[0] + (set->notes().empty() ? "" : ": " + set->notes()[0].text);
   };
   CHECK(names("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n") == "a");
-  CHECK(names("a\nb\n") == "0: holds 2 names of 10 classes, so class numbers are used as names");
-  CHECK(has(names("a\na\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: holds a name twice"));
+  CHECK(names("a\nb\n") == "0: contains 2 names of 10 classes, so class numbers are used as names");
+  CHECK(has(names("a\na\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: contains a name twice"));
   CHECK(has(names("\xff\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: a class name is not UTF-8"));
   CHECK(has(refusal(cifar, Split::Train, true), "strict"));
   std::filesystem::remove(dir / "batches.meta.txt");

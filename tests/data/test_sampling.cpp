@@ -38,7 +38,7 @@ std::shared_ptr<data::Dataset> numbers(std::int64_t count) {
                    });
 }
 
-// Inputs of so many epochs from a position on.
+// The inputs of several epochs from a position on.
 std::vector<float> loaded(const data::LoaderOptions& o, const data::LoaderState& from,
                           int epoch_count, std::int64_t count = 30) {
   data::Loader loader(numbers(count), o);

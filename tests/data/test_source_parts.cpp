@@ -155,7 +155,7 @@ TEST_CASE("source parts: lines of a list about one file stay in one part") {
   for (const auto& [name, where] : parts) CHECK(where.size() == 1);
 }
 
-TEST_CASE("source parts: drawn validation samples have a seed of their own") {
+TEST_CASE("source parts: generated validation samples have a separate seed") {
   const auto first = [](const std::string& spec, Split part) {
     const Set set = open(spec, part);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(set->input_shape().numel()));

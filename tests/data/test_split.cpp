@@ -243,7 +243,7 @@ TEST_CASE("split: parts with separate files, and classes that a part lacks") {
   data::Samples samples{.name = "t", .count = 40};
   samples.class_names = {"ape", "bat", "cat"};
   for (int i = 0; i < 40; ++i) {
-    samples.lies_in.push_back(i < 30 ? std::optional<Split>() : Split::Test);
+    samples.fixed_parts.push_back(i < 30 ? std::optional<Split>() : Split::Test);
     samples.marks.classes.push_back(i < 30 ? i % 3 : 1);
   }
   const auto train = data::choose_samples({}, Split::Train, samples),

@@ -164,7 +164,7 @@ TEST_CASE("table reading: UTF-16 without a byte order mark") {
 
 TEST_CASE("table reading: one row, and a second header") {
   CHECK(note(parse("1,2,x\n").notes, "the only row is read as a row, not as a header") != "");
-  CHECK(has(refusal("label,1,2\n"), "holds a header but no rows"));
+  CHECK(has(refusal("label,1,2\n"), "contains a header but no rows"));
   CHECK(has(refusal("A,B,C\nwidth,height,kind\n1,2,x\n3,4,y\n5,6,x\n"),
             "where the line is a second header"));
 }
@@ -487,7 +487,7 @@ TEST_CASE("table reading: words that training has not seen, and strictness") {
   const std::string text = "town,n,label\nCork,1,0\nCork,1,1\nAix,,1\n";
   const auto parts = parse(text, options);
   CHECK(note(parts.notes, "not seen") ==
-        "t.csv, line 2: column 'town': 2 fields hold words that training has not seen, such as "
+        "t.csv, line 2: column 'town': 2 fields contain words that training has not seen, such as "
         "'Cork'");
   CHECK(note(parts.notes, "missing field") != "");
   options.strict = true;
@@ -511,15 +511,16 @@ TEST_CASE("table reading: a part counts its own words that training has not seen
     return note(data::parse_csv(text, "t.csv", options, part).notes, "not seen");
   };
   CHECK(unknown(data::Split::Train) == "");
-  CHECK(
-      unknown(data::Split::Validation) ==
-      "t.csv, line 8: column 'town': 1 field of the validation part holds a word that training has "
-      "not seen, such as 'Cork'");
+  CHECK(unknown(data::Split::Validation) ==
+        "t.csv, line 8: column 'town': 1 field of the validation part contains a word that "
+        "training has "
+        "not seen, such as 'Cork'");
   CHECK(unknown(data::Split::Test) ==
-        "t.csv, line 10: column 'town': 2 fields of the test part hold words that training has not "
+        "t.csv, line 10: column 'town': 2 fields of the test part contain words that training has "
+        "not "
         "seen, such as 'Oslo'");
   CHECK(unknown(data::Split::All) ==
-        "t.csv, line 8: column 'town': 3 fields hold words that training has not seen, such as "
+        "t.csv, line 8: column 'town': 3 fields contain words that training has not seen, such as "
         "'Cork'");
   options.strict = true;
   CHECK_NOTHROW((void)data::parse_csv(text, "t.csv", options, data::Split::Train));

@@ -27,9 +27,9 @@ const std::vector<std::string> kSigns{
     "\u1100", "\u1161", "\u11a8", "\uac00", "\u6f22", "\u3002", "\u3000", "\u00ad", "\u200b",
     "\ufb01", "\u00bd", "<x>",    "<x",     "ab a",   "\u0001", "\u0431", "\u0915", "\u094d"};
 
-std::string random_text(std::mt19937& random, std::size_t signs) {
+std::string random_text(std::mt19937& random, std::size_t characters) {
   std::string out;
-  for (std::size_t k = 0; k < signs; ++k) out += kSigns[random() % kSigns.size()];
+  for (std::size_t k = 0; k < characters; ++k) out += kSigns[random() % kSigns.size()];
   return out;
 }
 
@@ -60,11 +60,11 @@ Json random_tokenizer(std::mt19937& random) {
     if (!vocabulary.contains(token)) vocabulary[token] = number++;
   };
   for (int byte = 0; byte < 256; ++byte) {
-    std::string sign;
-    append_utf8(sign, sign_of_byte(static_cast<unsigned char>(byte)));
-    add(sign);
+    std::string character;
+    append_utf8(character, character_of_byte(static_cast<unsigned char>(byte)));
+    add(character);
   }
-  for (const std::string& sign : kSigns) add(sign);
+  for (const std::string& character : kSigns) add(character);
   for (const char* merge : {"a b", "ab a", "\u0120 a", "a a", "b a", "' s"}) {
     const std::string text = merge;
     const std::size_t space = text.find(' ');
@@ -92,18 +92,18 @@ TEST_CASE("token stream: equal token numbers wherever the text is cut") {
     const std::string json = random_tokenizer(random).dump();
     const TokenizerParts parts = parse_tokenizer_json(json, "random");
     const WordEncoder words(parts.model);
-    const AddedFinder raw(parts, false), uniform(parts, true);
+    const AddedFinder raw(parts, false), normalized(parts, true);
     const std::string text = random_text(random, 1 + random() % 200);
     CAPTURE(json);
     CAPTURE(text);
     // Encoded at once nothing is cut: the expected tokens of each text between two added tokens.
     Longs wanted;
-    TokenStream whole(parts, words, raw, uniform, wanted);
+    TokenStream whole(parts, words, raw, normalized, wanted);
     whole.push(text);
     whole.end();
     for (const std::size_t most : {1, 2, 7, 50}) {
       Longs numbers;
-      TokenStream stream(parts, words, raw, uniform, numbers);
+      TokenStream stream(parts, words, raw, normalized, numbers);
       for (std::size_t from = 0; from < text.size();) {
         const std::size_t count = 1 + random() % most;
         stream.push(std::string_view(text).substr(from, count));
@@ -121,7 +121,7 @@ TEST_CASE(
   // Characters that a normal form may reorder or compose with the previous character.
   std::u32string before{U'a', U'\u1100', U'\uac00', U'\u0301', U'\u0915', U'\u0b47', U' '};
   for (char32_t c = 0; c < 0x20000; ++c) {
-    if (!stands_apart(c)) continue;
+    if (!never_combines(c)) continue;
     for (const NormalForm form : {NormalForm::C, NormalForm::D, NormalForm::KC, NormalForm::KD})
       for (const char32_t first : before) {
         const std::u32string apart =
@@ -130,9 +130,9 @@ TEST_CASE(
       }
     CHECK_FALSE(is_mark(c));
   }
-  CHECK_FALSE(stands_apart(U'\u0301'));
-  CHECK_FALSE(stands_apart(U'\u1161'));
-  CHECK_FALSE(stands_apart(U'\u0001'));
+  CHECK_FALSE(never_combines(U'\u0301'));
+  CHECK_FALSE(never_combines(U'\u1161'));
+  CHECK_FALSE(never_combines(U'\u0001'));
 }
 
 TEST_CASE(

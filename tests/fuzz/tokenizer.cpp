@@ -15,12 +15,12 @@ using namespace tenon::data;
 // Encoding in one call and part by part must give the same token numbers.
 void take_apart(const TokenizerParts& parts, std::string_view text) {
   const WordEncoder encoder(parts.model);
-  const AddedFinder raw(parts, false), uniform(parts, true);
+  const AddedFinder raw(parts, false), normalized(parts, true);
   std::vector<std::int64_t> whole, cut;
-  TokenStream at_once(parts, encoder, raw, uniform, whole);
+  TokenStream at_once(parts, encoder, raw, normalized, whole);
   at_once.push(text);
   at_once.end();
-  TokenStream by_bytes(parts, encoder, raw, uniform, cut);
+  TokenStream by_bytes(parts, encoder, raw, normalized, cut);
   for (std::size_t k = 0; k < text.size(); ++k) by_bytes.push(text.substr(k, 1));
   by_bytes.end();
   if (whole != cut || at_once.unknown() != by_bytes.unknown()) std::abort();

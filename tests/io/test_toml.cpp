@@ -28,7 +28,7 @@ TEST_CASE("toml: values keep their kinds, lines and order") {
   CHECK(a.entries[1].value.line == 2);
   const TomlValue& list = *tree.find("list");
   CHECK(list.is(Kind::List));
-  CHECK(list.items[0].is(Kind::Truth));
+  CHECK(list.items[0].is(Kind::Boolean));
   CHECK(list.items[1].line == 5);
   CHECK(tree.find("table")->find("inner")->find("key")->line == 8);
   CHECK(tree.find("table")->find("other") == nullptr);
@@ -43,7 +43,7 @@ TEST_CASE("toml: a value is written so that it is read again, and entries are re
   CHECK(io::toml_text(*tree.find("k")) == line);
   TomlValue table = *tree.find("k");
   table.set("whole", io::toml_string("other"));
-  table.set("added", io::toml_whole(7));
+  table.set("added", io::toml_integer(7));
   CHECK(table.entries.size() == 9);
   CHECK(table.entries[1].value.text == "other");
   CHECK(table.entries.back().key == "added");

@@ -237,7 +237,7 @@ batch = "channels[2]"
   says("channels[i + 1]", "chanels[0]", "did you mean 'channels'?");
   says("length(channels)", "length(half)", "length takes the name of a list, not 'half'");
   says("length(channels)", "length(channels + 1)", "is neither a number nor an expression");
-  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a truth value");
+  says("kernels = [3, 1]", "kernels = [3, true]", "variable 'kernels' is a boolean");
   says("batch = \"channels[2]\"", "batch = \"half / 8\"", "recipe: batch is 0.5");
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("network file: the layer \"activation\" applies the file's activation"
       models::create(with("activation = \"gelo\"\n")),
       doctest::Contains("line 1: 'activation': 'gelo' is not an activation; did you"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("activation = 3\n")),
-                       doctest::Contains("'activation' is a whole number"), FormatError);
+                       doctest::Contains("'activation' is an integer"), FormatError);
   CHECK_THROWS_WITH_AS(models::create(with("")),
                        doctest::Contains("line 4, layer 0 (activation): the layer \"activation\""),
                        FormatError);
@@ -429,8 +429,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says(file_of("{ conv2d = 4, kernel = \"size\" }"),
        {"kernel: there is no variable 'size'", "classes"});
   says(file_of("{ conv2d = 4, kernel = [3, 3, 3] }"), {"kernel has 3 numbers"});
-  says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"),
-       {"bias is a whole number, must be true or"});
+  says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"), {"bias is an integer, must be true or"});
   says(file_of("{ linear = 3 }"),
        {"the last layer gives [N, 1, 8, 3], must be [N, outputs], as \"flatten\" and"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
@@ -438,17 +437,17 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});
   says(file_of("{ max_pool2d = 2, divisor = 3 }"), {"has no setting 'divisor'"});
   says(file_of("{ avg_pool2d = 2, dilation = 3 }"), {"has no setting 'dilation'"});
-  says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and [N, 1, 8, 8] arrives"});
+  says(file_of("{ batch_norm2d = 4 }"), {"is for 4 channels, and the input is [N, 1, 8, 8]"});
   says(file_of("{ repeat = 3, layers = [\n{ conv2d = 4, kernel = 4 },\n{ max_pool2d = 2 } ] }"),
        {"line 5, layer 2 (conv2d)", "[N, 4, 2, 2]", "in pass 2 of 3 of the repeat on line 4"});
   says(file_of("{ residual = [ { conv2d = 4, kernel = 3 } ] }"),
        {"its layers give [N, 4, 6, 6], and their input is [N, 1, 8, 8]: add shortcut"});
   says(file_of("{ branches = [ [ { max_pool2d = 2 } ], [ \"relu\" ] ] }"),
-       {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not go together along axis 1"});
+       {"branches give [N, 1, 4, 4], [N, 1, 8, 8], which do not fit together along axis 1"});
   says(file_of("{ block = \"a\" }",
                "[blocks.a]\nlayers = [ { block = \"b\" } ]\n"
                "[blocks.b]\nlayers = [ { block = \"a\" } ]\n"),
-       {"line 9", "block 'a' is a part of itself: a -> b -> a", "in block 'b' on line 7"});
+       {"line 9", "block 'a' contains itself: a -> b -> a", "in block 'b' on line 7"});
   says(file_of("{ block = \"aa\" }", "[blocks.a]\nlayers = [ \"relu\" ]\n"), {"did you mean 'a'?"});
   says(file_of("{ block = \"a\", strid = 2 }",
                "[blocks.a]\nlayers = [ { max_pool2d = 2, stride = \"stride\" } ]\n"),
@@ -474,7 +473,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
         "input = [7, 4]\nclasses = 2\nlayers = [ { repeat = 99, layers = [ { lstm = 4, "
         "layers = 1000 } ] } ]\n"},
        {"more than 50000 weights and biases", "pass 13 of 99"});
-  says(file_of("3"), {"a layer is a whole number"});
+  says(file_of("3"), {"a layer is an integer"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
   says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
@@ -492,7 +491,7 @@ TEST_CASE("network file: errors name line, layer and shape") {
   says({"x.toml", "input = [4]\nlayer = []\n"},
        {"line 2: a network has no 'layer'; did you mean 'layers'"});
   says({"x.toml", "classes = 2\nlayers = []\n"}, {"'input' is missing"});
-  says({"x.toml", "input = 4\n"}, {"line 1: 'input' is a whole number; write input = [1, 28, 28]"});
+  says({"x.toml", "input = 4\n"}, {"line 1: 'input' is an integer; write input = [1, 28, 28]"});
   std::string deep = "\"relu\"";
   for (int k = 0; k < 70; ++k) deep.insert(0, "{ sequence = [ ").append(" ] }");
   says(file_of(deep), {"nested structures"});
@@ -525,9 +524,9 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
   says("input = [5]\nclasses = 9\n", "{ embedding = 4 }",
        {"layer 0 (embedding)", "takes token numbers"});
   says("input = [5, 2]\nclasses = 9\ntokens = true\n", "{ embedding = 4 }",
-       {"line 1", "it is the number of places"});
+       {"line 1", "it is the sequence length"});
   says("input = [5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
-       {"line 1", "two and the number of places"});
+       {"line 1", "2 and the sequence length"});
   says("input = [2, 5]\nclasses = 9\npairs = true\n", "{ embedding = 4 }",
        {"line 3", "encoder = [ ... ]"});
   says(tokens + "encoder = [ \"relu\" ]\n", "{ embedding = 4 }", {"line 4", "pairs = true"});
@@ -544,7 +543,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"layer 3 (add)", "did you mean 'before'?"});
   says(tokens, "{ embedding = 4 }, { keep = \"before\" }, { linear = 9 }, { add = \"before\" }",
        {"layer 3 (add)", "[N, 5, 9]"});
-  says(tokens, "{ embedding = 4 }, { keep = \"memory\" }", {"is the encoder's"});
+  says(tokens, "{ embedding = 4 }, { keep = \"memory\" }", {"is reserved for the encoder"});
   says(tokens, "{ embedding = 4 }, { transformer_decoder_layer = 2 }", {"pairs = true"});
   says(tokens, "{ embedding = 4 }, { attention = 2 }", {"needs queries and keys"});
   says(tokens,
@@ -553,7 +552,7 @@ TEST_CASE("network file: a layer refuses an input of the wrong shape") {
        {"layer 3 (attention)", "'q' is [N, 5, 4] and values are [N, 5, 6]"});
   says(pairs, "{ embedding = 4 }, { transformer_decoder_layer = 2 }",
        {"line 6, layer 2 (transformer_decoder_layer)",
-        "the encoder gives [N, 5, 8], and [N, 5, 4]"});
+        "the encoder gives [N, 5, 8], and the input is [N, 5, 4]"});
   says(pairs, "{ embedding = 8 }, { self_attention = 2 }, { linear = 9 }",
        {"layer 2 (self_attention)", "generated position by position", "causal = true"});
   says(pairs, "{ embedding = 8 }, { add = \"memory\" }", {"layer 2 (add)", "position by position"});

@@ -159,7 +159,8 @@ TEST_CASE("attention: a position outside the cache, and an invalid cache, are re
   for (const Shape& shape : {Shape{2}, Shape{5}, Shape{3, 5}})
     CHECK_THROWS_WITH_AS(at(zeros(shape, DType::Int64)), doctest::Contains("must be one number"),
                          ShapeError);
-  CHECK_THROWS_WITH_AS(at(Tensor()), doctest::Contains("given as place has no value"), ValueError);
+  CHECK_THROWS_WITH_AS(at(Tensor()), doctest::Contains("given as position has no value"),
+                       ValueError);
   CHECK(equal(at(zeros({1}, DType::Int64)), at(index(0))));
   CHECK(equal(at(cast(index(4), DType::Int32)), at(index(4))));
 

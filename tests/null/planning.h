@@ -47,7 +47,7 @@ struct Settings {
   bool has_product_library = false;      // a GPU with cuBLASLt
   std::int64_t memory_limit = 0;
   std::int64_t device_memory = 0;
-  Tuning* tuning = nullptr;  // what is known of engines; null: nothing
+  Tuning* tuning = nullptr;  // advice about engines; null: none
 };
 
 inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,

@@ -80,7 +80,7 @@ TEST_CASE("activation precision: with gradients, whose sums are made so too") {
   CHECK(images(*p).wide == 0);
 }
 
-TEST_CASE("activation precision: by known moments a result goes on to its one reader") {
+TEST_CASE("activation precision: with known moments a result passes directly to its only reader") {
   const PrecisionScope scope(Precision::Bf16);
   const auto p = on_host({sum(network(3, true))});
   INFO(print_steps(*p));

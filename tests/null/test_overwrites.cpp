@@ -59,7 +59,7 @@ TEST_CASE("overwrites: each of several maps, of those in a row every other one")
   CHECK(overwriting({some(one), some(less_largest(large()))}) == 0);
 }
 
-TEST_CASE("overwrites: behind the others that read it") {
+TEST_CASE("overwrites: a map that runs after all other readers of its operand") {
   const Tensor x = large();
   const auto p = planned({some(less_largest(x)), some(x), some(exp(x))});
   CHECK(overwriting(*p) == 1);
@@ -70,7 +70,8 @@ TEST_CASE("overwrites: behind the others that read it") {
   CHECK(overwriting({index_select(x, 0, rows), some(x)}) == 0);
 }
 
-TEST_CASE("overwrites: neither in another order nor of requested results") {
+TEST_CASE(
+    "overwrites: neither if elements are read in another order nor if the operand is requested") {
   const Tensor x = large();
   CHECK(overwriting({some(exp(x) + flip(x, {1}))}) == 0);
   CHECK(overwriting({some(exp(x) + slice(x, 0, 0, 1))}) == 0);

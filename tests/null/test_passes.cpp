@@ -59,7 +59,7 @@ TEST_CASE("passes: names are distinct, and a required one says why it is") {
   }
 }
 
-TEST_CASE("passes: a set holds what it was given, whatever the number of the pass") {
+TEST_CASE("passes: a set contains what was added, whatever the number of the pass") {
   const PassSet set{kChannelsLast, kVerifyProgram};
   for (int k = 0; k < int{kPassCount}; ++k) {
     const bool is_in = k == kChannelsLast || k == kVerifyProgram;

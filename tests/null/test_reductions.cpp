@@ -84,7 +84,7 @@ TEST_CASE("reduced results: a map over several results of one product") {
   for (const MapInstr& instr : p->steps[0].region.map.instrs) CHECK(instr.code != MapCode::Load);
 }
 
-TEST_CASE("reduced results: numbers for all elements may come from elsewhere") {
+TEST_CASE("reduced results: a factor of all elements may be computed elsewhere") {
   const Tensor y = linear(leaf({64, 120}), leaf({84, 120}));
   const auto p = planned({sum(square(y * (1.0 / leaf({1})))), y});
   CAPTURE(print_fusion(*p));

@@ -256,7 +256,7 @@ TEST_CASE("verify: a step that overwrites its operand") {
   Overwriting behind;
   add_reader(behind, true);
   CHECK(behind.refusal().empty());
-  // An op with a kernel of its own may visit elements in any order.
+  // An op with its own kernel may visit elements in any order.
   check_refused(
       [](Overwriting& p) {
         Region& last = p.program.steps.back().region;

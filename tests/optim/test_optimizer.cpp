@@ -433,7 +433,7 @@ TEST_CASE("optim: levenberg's learning rates follow the measured curvature") {
   CHECK_THROWS_AS(optim::create("adamw", std::vector<Tensor>{p}, {.beta2 = 1}), ValueError);
 }
 
-TEST_CASE("optim: a multistep schedule with factors of its own") {
+TEST_CASE("optim: a multistep schedule with given factors") {
   const auto schedule = optim::create_schedule(
       "multistep", {.steps_per_epoch = 10, .milestones = {2, 5}, .factors = {0.4, 0.02}});
   CHECK(schedule->factor(0) == 1);

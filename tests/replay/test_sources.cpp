@@ -1,5 +1,5 @@
-// What the CUDA backend prints for training steps: of each printer the longest kernel, compared
-// with the committed one; no GPU is needed.
+// The CUDA backend's kernel sources for training steps: the longest kernel of each printer,
+// compared with the committed one; no GPU is needed.
 //
 // When a kernel is meant to change, record it with ./dev replay and commit the difference.
 #include <doctest/doctest.h>
@@ -100,7 +100,7 @@ std::vector<Tensor> training_step(const Training& r, std::int64_t batch) {
   return roots;
 }
 
-/// What no training step above has: a product that computes its operand, and data movement.
+/// Kernels that no training step above has: a product with a prologue, and data movement.
 std::vector<Tensor> others() {
   const Tensor a = numbers({64, 120}), w = numbers({120, 84});
   const Tensor rows = Tensor::from(std::vector<std::int64_t>(8), {8});
@@ -109,7 +109,7 @@ std::vector<Tensor> others() {
 
 enum class Which : std::uint8_t { Maps, All };
 
-/// What is printed for a program's regions, each once, in order of their first step.
+/// The sources printed for a program's regions, each once, in the order of their first step.
 void add_sources(std::vector<std::string>& sources, const Program& program, Which which) {
   const std::string between = cuda::kNextLaunch;
   for (const Step& step : program.steps) {
@@ -124,7 +124,7 @@ void add_sources(std::vector<std::string>& sources, const Program& program, Whic
   }
 }
 
-/// Those of a step in float32, then those that it has in bfloat16 only.
+/// The sources of a step in float32, then those that only the step in bfloat16 has.
 std::vector<std::string> sources_of(const std::function<std::vector<Tensor>()>& step, Which which) {
   std::vector<std::string> sources;
   for (const Precision precision : {Precision::Fp32, Precision::Bf16}) {

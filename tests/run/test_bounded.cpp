@@ -118,7 +118,7 @@ TEST_CASE("bounded: least recently used entries are evicted, a function's last o
   CHECK_THROWS_AS(set_cache_limit(-1), ValueError);
 }
 
-TEST_CASE("bounded: cleared caches hold nothing, and results that are held stay") {
+TEST_CASE("bounded: cleared caches are empty, and results in use stay") {
   const Limit limit(512 * kMiB);
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{softmax(matmul(in[0], in[0]))};

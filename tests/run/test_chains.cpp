@@ -170,7 +170,7 @@ TEST_CASE("chains: samples that divide into slices, and a prime number of them")
   }
 }
 
-TEST_CASE("chains: an empty batch and a single sample are no chains") {
+TEST_CASE("chains: an empty batch and a single sample are not chained") {
   for (std::int64_t samples : {0, 1}) {
     const Tensor x = zeros({samples, 3, 34, 34}), filter = ones({16, 3, 3, 3});
     const Tensor pooled = max_pool2d(relu(conv2d(x, filter)));

@@ -54,7 +54,7 @@ TEST_CASE("node pool: idle memory is bounded, and clear_caches() frees it") {
   CHECK(node_bytes() - before <= std::int64_t{16} << 20);
   clear_caches();
   CHECK(idle_node_bytes() == 0);
-  CHECK(node_bytes() - before <= std::int64_t{1} << 20);  // what the thread keeps
+  CHECK(node_bytes() - before <= std::int64_t{1} << 20);  // blocks that the thread keeps
 }
 
 TEST_CASE("node pool: unused blocks of live slabs are used before new slabs") {

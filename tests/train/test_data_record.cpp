@@ -1,4 +1,4 @@
-// What a run folder records about its data, beside the first steps.
+// The record of its data that a run folder gets during the first steps.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -81,7 +81,7 @@ TEST_CASE("teacher: a run learns from another run's scores") {
   CHECK(train::TrainedModel::open(folder / "half").evaluate().items == 50);
 }
 
-TEST_CASE("teacher: other weights than those that the run began with are refused") {
+TEST_CASE("teacher: weights other than those that the run began with are refused") {
   const TestFolder folder;
   Settings s = digits("mlp:784-32-10");
   train::start_run(s, folder / "teacher");

@@ -17,7 +17,7 @@ TEST_CASE("metrics: accuracy and top-k, equal scores and NaN included") {
                                              NAN, NAN, NAN},
                                             {4, 3});
   const Tensor targets = Tensor::from<std::int64_t>({1, 1, 0, 0}, {4});
-  CHECK(metrics::accuracy(scores, targets) == 0.25);  // of equal scores the first counts
+  CHECK(metrics::accuracy(scores, targets) == 0.25);  // among equal scores the first class wins
   CHECK(metrics::top_k_accuracy(scores, targets, 2) == 0.5);
   CHECK(metrics::top_k_accuracy(scores, targets, 3) == 0.75);
   CHECK(metrics::top_k_accuracy(scores, targets, 7) ==

@@ -327,7 +327,7 @@ TEST_CASE("runs: damaged or lost best weights do not stop a run from finishing")
   }
 }
 
-TEST_CASE("runs: a fold of other samples than those that the folds began with is refused") {
+TEST_CASE("runs: a fold with samples other than those of the first fold is refused") {
   const TestFolder folder;
   const std::string dir = folder / "folds", table = folder / "table.csv";
   std::string rows = "a,b,label\n";

@@ -1,4 +1,4 @@
-// Runs that draw classes equally often (setting 'sampling'), and runs with transforms of one's own:
+// Runs that draw classes equally often (setting 'sampling'), and runs with a user's transforms:
 // a stopped and resumed run ends with the same bits.
 #include <doctest/doctest.h>
 
@@ -63,7 +63,7 @@ TEST_CASE("sampling runs: balanced sampling draws classes equally often and resu
   for (const double weight : weights) total += weight;
   CHECK(total == doctest::Approx(2));
   CHECK_FALSE(session.validation->options().sampling.any());
-  // What the figures of an epoch are of is said.
+  // The report says which samples the metrics of an epoch were measured on.
   const std::string drawn = "each epoch draws " + std::to_string(session.train->dataset().size()) +
                             " training samples with replacement";
   CHECK(std::any_of(session.notes.begin(), session.notes.end(),
@@ -91,7 +91,7 @@ TEST_CASE("sampling runs: what cannot be balanced is refused") {
                        ValueError);
 }
 
-TEST_CASE("sampling runs: a run with a transform of one's own resumes exactly") {
+TEST_CASE("sampling runs: a run with a user's transform resumes exactly") {
   static const bool registered = [] {
     data::register_transform(
         {.name = "test_speckle",

@@ -1,4 +1,4 @@
-// Tasks: their names, the task of a run, tasks of one's own in a Trainer and in runs, losses that
+// Tasks: their names, the task of a run, a user's tasks in a Trainer and in runs, losses that
 // name their task, and multi-label classification.
 #include <doctest/doctest.h>
 
@@ -154,7 +154,7 @@ TEST_CASE("tasks: a task without a loss is for a Trainer") {
   CHECK(bare.words(info).does.find("'bare'") != std::string::npos);
 }
 
-TEST_CASE("tasks: a Trainer chooses the best epoch by a task of one's own") {
+TEST_CASE("tasks: a Trainer chooses the best epoch by a user's task") {
   toy::Session session(5);
   const train::TrainResult result = session.fit({.epochs = 5, .task = std::make_shared<Ordinal>()});
   CHECK(result.best_figure == "validation mean distance");
@@ -175,7 +175,7 @@ TEST_CASE("tasks: a monitored metric that is never set is refused") {
   CHECK(message.find("monitors 'silence'") != std::string::npos);
 }
 
-TEST_CASE("tasks: names of metrics that the logs cannot hold are refused") {
+TEST_CASE("tasks: names of metrics that the logs cannot store are refused") {
   class Named : public Ordinal {
    public:
     explicit Named(std::vector<std::string> names) : names_(std::move(names)) {}
@@ -258,7 +258,7 @@ TEST_CASE("tasks: a registered task in a run, its logs, a resume and an evaluati
   CHECK(shares.shape() == Shape{2, 3});
   CHECK(sum(shares).item() == doctest::Approx(2));
 
-  // What was measured before is known after a resume.
+  // Earlier measurements are known after a resume.
   const train::TrainResult longer = train::resume_run(run, {}, {{"epochs", "8"}});
   REQUIRE(longer.epochs.size() == 8);
   for (std::size_t k = 0; k < first.epochs.size(); ++k) {
@@ -317,7 +317,7 @@ TEST_CASE("tasks: a regression with another loss, from a table to predictions") 
         doctest::Approx(800).epsilon(0.1));
 }
 
-TEST_CASE("tasks: a loss of one's own says that it is a regression") {
+TEST_CASE("tasks: a user's loss declares that it is a regression") {
   // Classes that are predicted as numbers.
   const auto distance = [](const Tensor& output, const Tensor& target) {
     return l1_loss(reshape(output, {output.numel()}), cast(target, output.dtype()));

@@ -117,7 +117,7 @@ TEST_CASE("verify: a run is repeated up to a change of drop_last") {
   CHECK(train::verify_run(dir, 20).run_steps == 22);
 }
 
-TEST_CASE("verify: its temporary folder has a name of its own, and is gone afterwards") {
+TEST_CASE("verify: its temporary folder has a unique name, and is removed afterwards") {
   const TestFolder folder, temporary;
   const std::string dir = folder / "run",
                     planted = temporary / ("tenon-verify-" + std::to_string(::getpid()));

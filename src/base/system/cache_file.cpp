@@ -200,7 +200,7 @@ bool CacheFolder::holds(const std::string& name) const noexcept {
 void CacheFolder::touch(const std::string& name, std::int64_t seconds) const noexcept {
   struct stat info {};
   if (::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
-  // A mark in the future is from a clock that has been set back since: it says nothing.
+  // A time in the future was written before the clock was set back; it is ignored.
   const std::int64_t age = ::time(nullptr) - info.st_mtime;
   if (age >= 0 && age < seconds) return;
   ::utimensat(fd_, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);

@@ -2,7 +2,7 @@
 // of users belong to src/io.
 //
 // Cached data is trusted, and cached kernels are executed. So a folder or file is used only if no
-// other user can have written it. The same holds for the folder of all caches, because a user who
+// other user can have written it. The same applies to the folder of all caches, because a user who
 // may rename entries there controls the caches. Folders are created for their owner alone,
 // temporary names cannot be guessed, and links are not followed.
 #pragma once

@@ -11,10 +11,10 @@ namespace tenon {
 
 /// The variable's text, or `fallback` if it is unset or empty.
 std::string env_text(const char* name, const char* fallback = "");
-/// The variable as an integer; throws ValueError naming the variable if it holds anything else.
+/// The variable as an integer; throws ValueError naming the variable if it has any other value.
 std::int64_t env_int(const char* name, std::int64_t fallback);
 /// True: 1, true, yes, on. False: 0, false, no, off. Throws ValueError naming the variable if it
-/// holds anything else.
+/// has any other value.
 bool env_flag(const char* name, bool fallback);
 /// The folder for everything that Tenon can recompute: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
 /// ~/.cache/tenon. "" if neither of the latter two is an absolute path. Never a folder that users

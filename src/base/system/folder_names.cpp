@@ -41,7 +41,7 @@ std::vector<std::string> names_in(const std::string& folder, std::error_code& er
 }
 
 std::vector<std::string> names_in(int folder, std::error_code& error) {
-  // With a read position of its own.
+  // A duplicated descriptor would share the read position, so the folder is opened again.
   const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const open = again < 0 ? nullptr : ::fdopendir(again);
   if (open == nullptr && again >= 0) ::close(again);

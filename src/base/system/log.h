@@ -1,5 +1,5 @@
-// The library's internal interface to log.h, through which rooms write messages. Errors are thrown,
-// not logged.
+// The library's internal interface to log.h, through which the library writes messages. Errors are
+// thrown, not logged.
 #pragma once
 
 #include <tenon/log.h>

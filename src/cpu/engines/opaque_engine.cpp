@@ -80,7 +80,7 @@ class OpaqueKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     const LabelGuard label(label_);  // errors name the layer that the op was built in
-    // The vectors keep their memory, so that a settled step does not allocate.
+    // The vectors keep their memory, so that later calls do not allocate.
     static const PerThread<std::vector<MovedArray>> in_of_thread;
     std::vector<MovedArray>& in = in_of_thread.get();
     in.assign(arrays_.begin(), arrays_.end());

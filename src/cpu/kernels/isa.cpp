@@ -17,7 +17,7 @@ namespace tenon::cpu {
 namespace {
 
 std::atomic<int> g_limit{static_cast<int>(Isa::Neon)};
-std::atomic<int> g_fast_products{-1};  // -1: as the CPU's maker says
+std::atomic<int> g_fast_products{-1};  // -1: not overridden; decided by the CPU's vendor
 
 #if defined(__x86_64__)
 

@@ -180,7 +180,7 @@ void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
 /// The row's items in order, the first shape.count of them.
 template <class Key>
 const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
-  // The vectors keep their memory, so that a settled step does not allocate.
+  // The vectors keep their memory, so that later calls do not allocate.
   static const PerThread<std::array<std::vector<Placed<Key>>, 2>> of_thread;
   auto& [items, spare] = of_thread.get();
   if (shape.count <= kFew && shape.count < shape.length / 8) {
@@ -221,7 +221,7 @@ void gather(const Placed<Key>* sorted, std::int64_t count, std::size_t bytes, co
 template <class Key>
 void sort_all(const SortShape& shape, typename Keys<Key>::Write write, std::size_t bytes,
               const std::byte* x, std::byte* values, std::int64_t* indices) {
-  constexpr std::int64_t kElements = 4096;  // that are worth handing to another thread
+  constexpr std::int64_t kElements = 4096;  // least number of elements for another thread
   const std::int64_t rows =
       std::max<std::int64_t>(kElements / std::max<std::int64_t>(shape.length, 1), 1);
   const auto length = static_cast<std::size_t>(shape.length) * bytes,

@@ -26,7 +26,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::size_t kForms = 8;    // graphs that are kept of a program, one a number of runs
-constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
+constexpr std::int64_t kAlign = 64;  // alignment of every value, as in an arena
 constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
 // Addresses of the values in the first run, and their strides from run to run.
@@ -52,12 +52,12 @@ struct Captured {
     std::byte* place;
   };
   Graph graph;
-  std::uint64_t used = 0;  // at which call
+  std::uint64_t used = 0;  // number of the last call that used it
   std::byte* arena = nullptr;
-  Located given;  // by the caller
+  Located given;  // the caller's addresses
   std::vector<Copy> copies;
   std::vector<char> patched;  // values of `copies`
-  bool fixed = false;         // a copy that cannot be patched names memory of the caller's
+  bool fixed = false;         // a copy that cannot be patched accesses the caller's memory
   std::int64_t releases = 0;  // PoolStats::system_releases when the copies were set
   std::vector<std::shared_ptr<Buffer>> places;
 };
@@ -277,7 +277,7 @@ class GraphReplay final : public Replay {
     const Region& region = step.region;
     std::int64_t moved = 0;
     for (ValueId id : region.writes) moved += bytes(static_cast<std::size_t>(id));
-    if (region.kind != RegionKind::Opaque)  // those pick out of large values
+    if (region.kind != RegionKind::Opaque)  // these read parts of large values
       for (ValueId id : region.reads) moved += bytes(static_cast<std::size_t>(id));
     return moved <= kLongStep;
   }

@@ -32,7 +32,7 @@ constexpr GpuModel ampere(int multiprocessors, double clock, double memory) {
   GpuModel gpu = hopper(multiprocessors, clock, memory, 40 * kMiB);
   gpu.shared_bytes = 156 * 1024;
   gpu.fp64 = 32, gpu.fp32 = 64, gpu.tf32 = 512, gpu.half = 1024;
-  gpu.mma_share = 0.9;  // as CUTLASS's figures have it: mma.sync is all that there is
+  gpu.mma_share = 0.9;  // from CUTLASS's figures: mma.sync is the only matrix instruction
   return gpu;
 }
 

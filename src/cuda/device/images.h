@@ -32,9 +32,9 @@ class GpuImages {
   };
   struct Slot {
     nvjpegJpegState_t state = nullptr;
-    int batch = 0;         // that the state is for
-    Memory records;        // and the changes behind them
-    void* host = nullptr;  // pinned, for both, and for pixels that the CPU decoded
+    int batch = 0;         // batch size for which the state was prepared
+    Memory records;        // records of images, followed by their transforms
+    void* host = nullptr;  // pinned memory for records, transforms, and pixels that the CPU decoded
     std::size_t host_bytes = 0;
   };
   /// Waits for the stream if the memory must grow.

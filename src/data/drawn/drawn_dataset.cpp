@@ -46,7 +46,8 @@ class DrawnDataset final : public DatasetWith<GeneratedSamples> {
         std::memcpy(target + k * sizeof label, &label, sizeof label);
       }
     };
-    // One thread generates a batch, because a loader has several threads. All generate a whole set.
+    // One thread generates a batch, because a loader has several threads. To generate the whole set
+    // all threads are used.
     constexpr std::size_t kBlock = 64, kManyBlocks = 64;
     const std::size_t blocks = (indices.size() + kBlock - 1) / kBlock;
     if (blocks < kManyBlocks || all_generated()) return fetch_range(0, indices.size());
@@ -59,8 +60,8 @@ class DrawnDataset final : public DatasetWith<GeneratedSamples> {
  private:
   enum : std::uint8_t { kMissing, kBusy, kDrawn };
 
-  // Copies an image out and returns its class. Threads never wait for each other: who finds a
-  // image in another's hands draws it for itself.
+  // Copies an image out and returns its class. Threads never wait for each other: a thread that
+  // finds an image being drawn by another thread draws it again for itself.
   int fetch(std::int64_t index, std::uint8_t* out) const {
     const std::size_t place = at(index);
     const auto number = static_cast<std::uint64_t>(index);

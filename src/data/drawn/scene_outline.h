@@ -8,7 +8,7 @@
 namespace tenon::data {
 
 struct Place {
-  float x, y;  // y downwards
+  float x, y;  // y points down
 };
 
 /// Signed distance of a point to a polygon, over all its sides.

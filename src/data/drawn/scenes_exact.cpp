@@ -1,4 +1,4 @@
-// Paints a scene from back to front: background, pieces lying about, the object's shadow, the
+// Paints a scene from back to front: background, clutter, the object's shadow, the
 // object, a few pieces over it, then light, contrast and grain. Lengths are in half images, from
 // -1 to 1, so that a scene looks alike at any size.
 #include "data/drawn/scenes.h"

@@ -27,7 +27,7 @@ struct Format {
   std::int64_t classes;
   std::size_t labels;  // bytes before the pixels; the last is the class
   std::vector<std::string> train, test;
-  const char* names;  // the file that names the classes
+  const char* names;  // the file with the names of the classes
 };
 
 Format format_of(const std::string& folder) {
@@ -41,8 +41,8 @@ Format format_of(const std::string& folder) {
           "batches.meta.txt"};
 }
 
-// One name a line. Without the file, or where it holds another number of names, which is noted,
-// classes are called by their numbers.
+// Class names, one a line. If the file does not exist or has a different number of names, the
+// classes are named by their numbers; the latter adds a note.
 std::vector<std::string> read_names(const std::string& path, std::int64_t classes, Notes& notes) {
   if (!io::file_exists(path)) return {};
   constexpr std::int64_t longest = 1 << 20;
@@ -65,9 +65,9 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
   if (bad != names.end())
     refuse("a class name is not UTF-8");
   else if (std::ssize(names) != classes)
-    refuse(cat("holds ", names.size(), " names of ", classes, " classes"));
+    refuse(cat("contains ", names.size(), " names of ", classes, " classes"));
   else if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
-    refuse("holds a name twice");
+    refuse("contains a name twice");
   return names;
 }
 

@@ -32,12 +32,12 @@ std::string idx_file(const std::string& folder, const std::string& stem, const c
   const std::string ending = std::string(kind) == "images" ? "idx3-ubyte" : "idx1-ubyte";
   std::string path = find_idx(folder, cat(stem, "-", kind), ending);
   if (path.empty())
-    throw make_error<IoError>(FileName{folder}, ": holds no ", stem, "-", kind, "-", ending,
+    throw make_error<IoError>(FileName{folder}, ": contains no ", stem, "-", kind, "-", ending,
                               " (with or without .gz): check the folder");
   return path;
 }
 
-// Labels as classes by their values, so that EMNIST's letters, 1 to 26, are 26 of them.
+// Labels mapped to class numbers by value: EMNIST's letters, 1 to 26, give 26 classes.
 struct IdxLabels {
   Tensor targets;
   std::vector<std::int64_t> values;
@@ -48,7 +48,7 @@ IdxLabels load_labels(const std::string& folder, const std::string& stem,
   const std::string file = idx_file(folder, stem, "labels");
   const Tensor given = io::load_idx(file);
   if (given.rank() != 1)
-    throw make_error<FormatError>(FileName{file}, ": holds ", given.shape(),
+    throw make_error<FormatError>(FileName{file}, ": contains ", given.shape(),
                                   ", not one label for each image");
   Tensor targets = valued_targets(given, values, file);
   return {std::move(targets), std::move(values)};
@@ -62,22 +62,22 @@ TensorDatasetParts load_idx(const std::string& folder, const std::string& stem,
   options.channel_axis = true;
   parts.input = io::parse_idx(io::read_file(images), images, options);
   if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
-    throw make_error<FormatError>(FileName{images}, ": holds ", parts.input.dtype(), " ",
+    throw make_error<FormatError>(FileName{images}, ": contains ", parts.input.dtype(), " ",
                                   parts.input.shape(), ", not uint8 images [N, height, width]");
   parts.target = labels.targets;
   name_by_values(parts, labels.values, idx_file(folder, stem, "labels"));
   parts.description = cat(parts.input.shape()[0], " images of ", images);
   parts.place = [images](std::int64_t number) { return cat(images, ", image ", number + 1); };
-  make_tensor_dataset(parts);  // refuses what does not belong together before it is divided
+  make_tensor_dataset(parts);  // checks the tensors before the samples are split
   return parts;
 }
 
 }  // namespace
 
 PartReader read_idx(const std::string& folder, const SplitOptions& split) {
-  // Classes are those of the training part, whichever of them the test part has.
+  // The classes are those of the training part, even if the test part lacks some.
   const auto labels = once([folder] {
-    idx_file(folder, "train", "images");  // missing, it is named first
+    idx_file(folder, "train", "images");  // throws first if the images are missing
     return load_labels(folder, "train", {});
   });
   const auto train = once([=] { return load_idx(folder, "train", labels()); });

@@ -65,7 +65,7 @@ std::vector<ImageItem> classes_in(const fs::path& folder, bool videos,
                                   const std::string& group_rule, Notes& notes) {
   std::vector<ImageItem> items;
   LeftOut left_out;
-  std::string beside;  // an image that is in no class
+  std::string beside;  // an image outside of class folders
   for (const fs::path& path : folder_entries(folder)) {
     const std::string name = path.filename().string();
     if (is_folder_there(path)) {
@@ -123,9 +123,9 @@ void refuse_parts_within(const fs::path& folder, const std::string& what) {
     if (const auto part = part_named(name)) (*part == Split::Train ? train : other) = name;
   if (train.empty() || other.empty()) return;
   throw make_error<FormatError>(
-      FileName{folder.string()}, ": ", what, ", and holds ", train, " and ", other,
+      FileName{folder.string()}, ": ", what, ", and contains ", train, " and ", other,
       ", which are names of parts. Part folders contain the class folders, as in ", train,
-      "/cats: move the folders, or name the one that holds the parts, "
+      "/cats: move the folders, or name the one that contains the parts, "
       "folder:",
       folder.string());
 }
@@ -145,7 +145,8 @@ void require_classes(const fs::path& folder) {
                                 folder.string());
 }
 
-// The sub-folders' items, each of its part where the sub-folders are parts.
+// The images of all sub-folders. If the sub-folders are parts, each image belongs to its folder's
+// part.
 std::vector<ImageItem> folder_items(const std::string& folder, bool videos, const ImageSplit& split,
                                     Notes& notes) {
   const fs::path root = io::system_path(folder);
@@ -164,7 +165,7 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
   if (parts.by_words)
     notes.push_back({cat("sub-folders are parts: ", parts.text()), 1, folder, true});
   if (!parts.test.empty() && !split.test_path.empty())
-    throw make_error<ValueError>(FileName{folder}, ": holds ", parts.test,
+    throw make_error<ValueError>(FileName{folder}, ": contains ", parts.test,
                                  ", and another test part is given: leave out one of the two");
   if (!parts.beside.empty())
     notes.push_back({cat(parts.beside.size(), parts.beside.size() == 1 ? " folder" : " folders",
@@ -177,7 +178,7 @@ std::vector<ImageItem> folder_items(const std::string& folder, bool videos, cons
     if (items.empty())
       throw make_error<FormatError>(FileName{(root / name).string()}, ": contains no images");
     for (ImageItem& item : items) {
-      item.lies_in = part;
+      item.fixed_part = part;
       all.push_back(std::move(item));
     }
   };

@@ -18,10 +18,10 @@ namespace tenon::data {
 
 /// An image or a video, and its class.
 struct ImageItem {
-  std::string name, word{};        ///< path, and class name
-  bool by_folder = false;          ///< the class name is the folder's name
-  std::string group{};             ///< items of equal group stay in one part; "": no group
-  std::optional<Split> lies_in{};  ///< part that the item belongs to; unset: assigned by the split
+  std::string name, word{};           ///< path, and class name
+  bool by_folder = false;             ///< the class name is the folder's name
+  std::string group{};                ///< items of equal group stay in one part; "": no group
+  std::optional<Split> fixed_part{};  ///< part of the item; unset: assigned by the split
 };
 
 /// Whether a file name has an image extension.
@@ -56,7 +56,7 @@ struct ShardIndex {
   LeftOut left_out{};
 };
 /// Adds the shards of a pattern. Throws IoError, FormatError, NotSupported, ValueError.
-void index_shards(const std::string& pattern, std::optional<Split> lies_in, ShardIndex& index);
+void index_shards(const std::string& pattern, std::optional<Split> fixed_part, ShardIndex& index);
 
 constexpr std::uint64_t kMostImageBytes = 1ull << 30;
 

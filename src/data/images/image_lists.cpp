@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The columns of a list's paths and classes; kNone: the class is the last field.
+// The columns of paths and classes in a list; kNone: the class is the last field.
 struct ListColumns {
   std::size_t path = 0, word = kNone;
 };
@@ -39,7 +39,7 @@ ListColumns list_columns(const LineReader& lines) {
   return out;
 }
 
-// The path of a row; without a header it may hold the separator.
+// The path of a row; without a header it may contain the separator.
 std::string_view listed_path(const LineReader& lines, const std::vector<std::string_view>& fields,
                              const ListColumns& columns) {
   if (fields.size() < 2)
@@ -55,7 +55,7 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   return trimmed(path);
 }
 
-// As paths are joined, without taking them apart: a list may have millions.
+// Joins folder and path without parsing them, because a list may have millions of lines.
 std::string in_folder(const std::string& folder, const std::string& path) {
   if (folder.empty() || path.starts_with('/')) return path;
   return cat(folder, folder.ends_with('/') ? "" : "/", path);

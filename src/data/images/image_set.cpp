@@ -40,12 +40,13 @@ ImageTarget target_of(const ImageOptions& options) {
   return target;
 }
 
-// Whether a step gives every image the same, whatever the epoch.
+// Whether a step is deterministic: it gives the same result in every epoch.
 bool is_fixed(const Transform& step) {
   return step.name == "resize" || step.name == "center_crop" || makes_many(step);
 }
 
-// The steps that give an image the input size. Only the last step may make several images of one.
+// Checks the steps that bring an image to the input size. Only the last step may make several
+// images from one.
 void check_fitting(const Transforms& steps, const ImageTarget& target) {
   std::vector<Transform> single = steps.steps();
   if (steps.crops() > 1) single.pop_back();
@@ -197,7 +198,7 @@ class ImageSet final
       out = {.record = {image.width, image.height, {}}};
       if (!draw_for_gpu(steps, first.done, {image.width, image.height}, target_, draws,
                         out.record.changes)) {
-        // Scaled down by more than a GPU does.
+        // The image is scaled down by more than the GPU kernel supports, so the CPU transforms it.
         image = changed(std::move(image), steps, first.done, target_, draws);
         out.record = {target_.width, target_.height, {}};
         check_target(image, target_, name);
@@ -287,13 +288,13 @@ class ImageSet final
   ImageTarget target_;
   Shape shape_;
   std::vector<Transform> resize_, augment_;
-  std::optional<Transform> many_;  // after resize_
+  std::optional<Transform> many_;  // the last step of the resize list, if it makes several images
   mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_
 };
 
-// A set of images of one size, changed for training.
+// Images of one size, augmented for training.
 class AugmentedSet final : public DerivedDataset {
  public:
   AugmentedSet(const std::shared_ptr<const Dataset>& set, const Transforms& augment,

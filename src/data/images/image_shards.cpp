@@ -29,7 +29,8 @@ std::string without_space(std::string text) {
   return text;
 }
 
-// "a{00..12}b" as its texts, and a star in the last part of a path as what is there.
+// Expands a pattern: "a{00..12}b" to 13 paths, and a star in the last component of a path to the
+// files that match it.
 std::vector<std::string> shards_of(const std::string& pattern) {
   const std::size_t open = pattern.find('{'), dots = pattern.find("..", open),
                     close = pattern.find('}', dots);
@@ -39,7 +40,8 @@ std::vector<std::string> shards_of(const std::string& pattern) {
                       high = pattern.substr(dots + 2, close - dots - 2);
     const auto first = whole_number_of(low), last = whole_number_of(high);
     if (!first || !last || *last < *first || *last - *first > 1'000'000)
-      throw ValueError(cat("shards:", pattern, ": braces must hold two numbers, as in {000..012}"));
+      throw ValueError(
+          cat("shards:", pattern, ": braces must contain two numbers, as in {000..012}"));
     for (std::int64_t k = *first; k <= *last; ++k) {
       std::string digits = std::to_string(k);
       if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
@@ -61,7 +63,7 @@ std::vector<std::string> shards_of(const std::string& pattern) {
   return out;
 }
 
-// One sample of a shard: its image and its class, which come in either order.
+// The members of one sample in a shard: its image and its class, in either order.
 struct ShardParts {
   std::string name, word, folder;
   ShardPlace place{};
@@ -69,7 +71,7 @@ struct ShardParts {
 };
 
 void add_sample(ShardParts& parts, const std::string& shard, const std::string& key,
-                std::optional<Split> lies_in, ShardIndex& index) {
+                std::optional<Split> fixed_part, ShardIndex& index) {
   if (parts.images > 1) index.left_out.several_images.add(parts.name);
   if (parts.images == 0 && !key.empty()) index.left_out.no_image.add(cat(shard, ":", key));
   if (parts.images > 0) {
@@ -78,7 +80,7 @@ void add_sample(ShardParts& parts, const std::string& shard, const std::string& 
       throw make_error<FormatError>(FileName{parts.name},
                                     ": has no class: neither a .cls beside it nor a folder");
     index.items.push_back({parts.name, word, parts.word.empty()});
-    index.items.back().lies_in = lies_in;
+    index.items.back().fixed_part = fixed_part;
     if (!index.group_rule.empty())
       index.items.back().group = group_by_rule(parts.name, parts.folder, index.group_rule);
     index.places.push_back(parts.place);
@@ -86,7 +88,7 @@ void add_sample(ShardParts& parts, const std::string& shard, const std::string& 
   parts = {};
 }
 
-void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Split> lies_in,
+void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Split> fixed_part,
                  ShardIndex& index) {
   const std::string& path = shard.path();
   char start[2] = {};
@@ -102,7 +104,7 @@ void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Spl
     const std::string& member = reader.path();
     const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
     if (const std::string now = member.substr(0, dot); now != key) {
-      add_sample(parts, path, key, lies_in, index);
+      add_sample(parts, path, key, fixed_part, index);
       key = now;
     }
     if (looks_like_image(member)) {
@@ -119,20 +121,20 @@ void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Spl
       parts.word = without_space(reader.read(1 << 16));
     }
   }
-  add_sample(parts, path, key, lies_in, index);
+  add_sample(parts, path, key, fixed_part, index);
   for (std::int64_t k = 0; k < reader.passed_over(); ++k) index.left_out.no_files.add(path);
 }
 
 }  // namespace
 
-void index_shards(const std::string& pattern, std::optional<Split> lies_in, ShardIndex& index) {
+void index_shards(const std::string& pattern, std::optional<Split> fixed_part, ShardIndex& index) {
   const std::size_t before = index.items.size();
   for (const std::string& path : shards_of(pattern)) {
     index.files.push_back(std::make_unique<io::InputFile>(path));
-    index_shard(*index.files.back(), index.files.size() - 1, lies_in, index);
+    index_shard(*index.files.back(), index.files.size() - 1, fixed_part, index);
   }
   if (index.items.size() == before)
-    throw make_error<FormatError>(FileName{pattern}, ": holds no images");
+    throw make_error<FormatError>(FileName{pattern}, ": contains no images");
 }
 
 }  // namespace tenon::data

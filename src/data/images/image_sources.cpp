@@ -34,25 +34,25 @@ namespace {
 constexpr std::size_t kMostClasses = 1'000'000;
 constexpr int kMostFrames = 100'000;  // of a video
 
-// Classes of what is for training, in their order.
+// The names of the classes in the training part, sorted.
 std::vector<std::string> names_of(const std::vector<ImageItem>& items, ClassOrder order) {
   std::set<std::string> words;
   bool by_folder = false;
   for (const ImageItem& item : items) {
-    if (item.lies_in.value_or(Split::Train) != Split::Train) continue;
+    if (item.fixed_part.value_or(Split::Train) != Split::Train) continue;
     words.insert(item.word);
     by_folder = by_folder || item.by_folder;
   }
   return ordered_classes({words.begin(), words.end()}, order, by_folder);
 }
 
-// The images of a source, whatever parts they are of.
+// The images of a source, of all parts.
 struct ImageList {
   std::vector<ImageItem> items{};
   std::string what{};
   Notes notes{};
   ImageSplit split{};
-  bool files_may_repeat = false;  // lines about one file, as crops of it, are never apart
+  bool files_may_repeat = false;  // lines with the same file stay in one part
   std::vector<std::string> class_names{};
   std::vector<std::int64_t> labels{};
   std::shared_ptr<const Division> division{};
@@ -88,14 +88,14 @@ std::shared_ptr<const Division> division_of(const ImageList& list) {
   samples.marks.classes = list.labels;
   std::vector<std::string_view> names, groups;
   for (const ImageItem& item : list.items) {
-    samples.lies_in.push_back(item.lies_in);
+    samples.fixed_parts.push_back(item.fixed_part);
     names.emplace_back(item.name);
     if (!split.split.group.empty()) groups.emplace_back(item.group);
   }
   samples.marks.groups = numbers_of_words(groups);
   if (list.files_may_repeat && groups.empty()) {
     samples.marks.units = numbers_of_words(names);
-    // Files that do not repeat are samples.
+    // If no file repeats, each sample is its own unit.
     if (samples.marks.units.back() + 1 == samples.count) samples.marks.units.clear();
   }
   const SplitOptions options =
@@ -104,13 +104,14 @@ std::shared_ptr<const Division> division_of(const ImageList& list) {
 }
 
 std::shared_ptr<const ImageList> finished(ImageList list) {
-  if (list.items.empty()) throw make_error<FormatError>(FileName{list.what}, ": holds no images");
+  if (list.items.empty())
+    throw make_error<FormatError>(FileName{list.what}, ": contains no images");
   number_classes(list);
   list.division = division_of(list);
   return std::make_shared<const ImageList>(std::move(list));
 }
 
-// One part of a list of images. A subclass knows where their bytes are.
+// One part of a list of images. A subclass reads their bytes.
 class ListedImageFiles : public ImageFiles {
  public:
   ListedImageFiles(std::shared_ptr<const ImageList> list, Split part)
@@ -135,7 +136,7 @@ class ListedImageFiles : public ImageFiles {
   Notes notes() const override { return notes_; }
 
  protected:
-  // An image of the list, or one of a video's frames.
+  // An image of the list, or a frame of a video.
   struct Entry {
     std::size_t item;
     int frame = 0, frames = 0;
@@ -163,14 +164,16 @@ class ImagePaths final : public ListedImageFiles {
     const std::string& path = item(number).name;
     if (from.frames == 0) return io::read_file(path, kMostImageBytes);
     if (std::shared_ptr<const std::string> kept = kept_frame(number)) return *kept;
-    // Opened for each: what a frame looks like depends on none that was decoded before.
+    // The video is opened again for each frame, so that a frame does not depend on frames decoded
+    // before it.
     io::Video video(path);
     const double share = (from.frame + 0.5) / from.frames;
     std::string out = io::encode_ppm(video.frame_at(share * video.seconds()));
     keep_frame(number, out);
     return out;
   }
-  // Of a video its size, beginning and end: to read all of it would take as long as to decode it.
+  // The checksum of a video covers its size, beginning and end: reading all of it would take as
+  // long as decoding it.
   std::uint64_t checksum(std::int64_t number) const override {
     if (entry(number).frames == 0) return ListedImageFiles::checksum(number);
     constexpr std::uint64_t kMost = std::uint64_t{1} << 16;
@@ -200,8 +203,8 @@ class ImagePaths final : public ListedImageFiles {
     }
     numbers_ = std::move(all);
   }
-  // Seconds of a video may have to be decoded for one of its frames, so those of the first epoch
-  // stay while there is room.
+  // Decoding one frame may need seconds of video before it, so decoded frames are kept while there
+  // is room.
   std::shared_ptr<const std::string> kept_frame(std::int64_t number) const {
     const std::lock_guard lock(mutex_);
     const auto found = kept_.find(number);
@@ -214,7 +217,7 @@ class ImagePaths final : public ListedImageFiles {
     if (kept_.emplace(number, std::make_shared<const std::string>(frame)).second)
       kept_bytes_ += frame.size();
   }
-  // What cannot be opened is one broken image.
+  // A video that cannot be opened counts as one broken image.
   static int frames_of(const std::string& path, const VideoFrames& frames) {
     if (frames.every <= 0) return frames.count;
     try {
@@ -229,7 +232,7 @@ class ImagePaths final : public ListedImageFiles {
 
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::int64_t, std::shared_ptr<const std::string>> kept_;
-  mutable std::uint64_t kept_bytes_ = 0;  // as kept_ guarded by mutex_
+  mutable std::uint64_t kept_bytes_ = 0;  // guarded by mutex_, like kept_
 };
 
 class ImageShards final : public ListedImageFiles {
@@ -262,12 +265,12 @@ bool takes_videos(const VideoFrames& frames) {
   return frames.count > 0 || frames.every > 0;
 }
 
-// Adds what has files of its own for testing.
+// Adds the images of a separate test set.
 void add_test_items(ImageList& list, std::vector<ImageItem> test) {
   if (test.empty())
-    throw make_error<FormatError>(FileName{list.split.test_path}, ": holds no images");
+    throw make_error<FormatError>(FileName{list.split.test_path}, ": contains no images");
   for (ImageItem& item : test) {
-    item.lies_in = Split::Test;
+    item.fixed_part = Split::Test;
     list.items.push_back(std::move(item));
   }
 }
@@ -276,22 +279,24 @@ std::shared_ptr<const ImageList> gather_folder(const std::string& folder, const 
                                                bool videos) {
   ImageList list{.what = folder, .split = split};
   list.items = folder_items(folder, videos, split, list.notes);
-  // Without a test folder beside train and val, nothing is tested unless a share is asked for.
-  const auto lies_in = [&](Split own) {
+  // With folders train and val but no test folder, there is no test part unless a share is
+  // requested.
+  const auto has_part = [&](Split own) {
     return std::any_of(list.items.begin(), list.items.end(),
-                       [&](const ImageItem& item) { return item.lies_in == own; });
+                       [&](const ImageItem& item) { return item.fixed_part == own; });
   };
   SplitOptions& how = list.split.split;
-  if (lies_in(Split::Validation) && !lies_in(Split::Test) && !how.test && how.folds == 0)
+  if (has_part(Split::Validation) && !has_part(Split::Test) && !how.test && how.folds == 0)
     how.test = 0;
   if (!split.test_path.empty()) {
     ImageSplit whole = split;
     whole.test_path.clear();
     std::vector<ImageItem> test = folder_items(split.test_path, videos, whole, list.notes);
-    if (std::any_of(test.begin(), test.end(), [](const ImageItem& item) { return item.lies_in; }))
+    if (std::any_of(test.begin(), test.end(),
+                    [](const ImageItem& item) { return item.fixed_part; }))
       throw make_error<FormatError>(
           FileName{split.test_path},
-          ": holds parts of its own: name the folder of the classes to test");
+          ": contains part folders: name the folder of the classes to test");
     add_test_items(list, std::move(test));
   }
   return finished(std::move(list));
@@ -376,7 +381,7 @@ std::shared_ptr<ImageFiles> open_image_list(const std::string& file, Split part,
 std::shared_ptr<ImageFiles> open_video(const std::string& file, const VideoFrames& frames) {
   if (!takes_videos(frames))
     throw make_error<ValueError>(FileName{file}, ": no frames of it are asked for");
-  (void)io::Video(file);  // what is wrong with it is said now
+  (void)io::Video(file);  // throws now if the file cannot be opened
   return std::make_shared<ImagePaths>(finished({.items = {{file, "video"}}, .what = file}),
                                       Split::All, frames);
 }

@@ -30,7 +30,7 @@ ImageTransform change_by(ImageTransform::Kind kind, ImageSize to,
   return out;
 }
 
-// ---- Where an image is cut --------------------------------------------------------------------
+// ---- Crops -------------------------------------------------------------------------------------
 
 // torchvision's RandomResizedCrop: ten tries, then the middle.
 ImageBox drawn_box(const Transform& step, ImageSize size, ImageDraws& draws) {
@@ -76,8 +76,8 @@ ImageSize size_or_target(double side, const ImageTarget& target) {
                   : ImageSize{target.width, target.height};
 }
 
-// As torchvision's center_crop: half way, a half to the even side; of an image that is smaller than
-// its crop the odd black pixel comes after it.
+// The offset of a centred crop, as in torchvision's center_crop: halves are rounded to even. If the
+// image is smaller than the crop, an odd black pixel is added after the image.
 int middle(int size, int part) {
   return size < part ? -((part - size) / 2) : static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
@@ -128,7 +128,7 @@ bool draw_cut(const Transform& step, ImageSize& size, const ImageTarget& target,
   return true;
 }
 
-// ---- What happens to what was cut --------------------------------------------------------------
+// ---- Transforms after the crop -----------------------------------------------------------------
 
 ImageTransform erasing(int left, int top, int width, int height, const ImageTarget& target) {
   ImageTransform out = change_of(ImageTransform::kErase);
@@ -199,9 +199,9 @@ ImageTransform seen_from_aside(const Transform& step, ImageSize size, ImageDraws
                       to));
 }
 
-// The 14 changes of RandAugment as torchvision has them; those with a sign take either.
-void one_of_fourteen(int which, double share, double sign, ImageSize size,
-                     std::vector<ImageTransform>& out) {
+// The 14 operations of RandAugment as in torchvision; `sign` is the random sign of a signed one.
+void draw_rand_augment(int which, double share, double sign, ImageSize size,
+                       std::vector<ImageTransform>& out) {
   const double signed_share = share * sign;
   const auto affine = [&](const std::array<double, 6>& matrix) {
     out.push_back(change_by(ImageTransform::kAffine, size, matrix));
@@ -249,17 +249,17 @@ void one_of_fourteen(int which, double share, double sign, ImageSize size,
 
 // ---- For GPUs ---------------------------------------------------------------------------------
 
-// Whether no pixel is a mean of more than a GPU takes.
+// Whether no pixel is a mean of more than kMostTaps pixels, the GPU kernel's limit.
 bool has_few_taps(const ImageTransform& c) {
   const double *n = c.numbers, by_x = (n[2] - n[0]) / c.to_width,
                by_y = (n[3] - n[1]) / c.to_height;
   return c.kind != ImageTransform::kScale || 2 * std::max({by_x, by_y, 1.0}) + 2 <= kMostTaps;
 }
 
-// What cuts an image mirrors it as well; what was erased in between is mirrored too.
-void mirror_where_cut(std::vector<ImageTransform>& changes) {
+// Merges flips into the preceding crop. Rectangles erased between crop and flip are flipped too.
+void merge_flips_into_crops(std::vector<ImageTransform>& changes) {
   std::vector<ImageTransform> out;
-  std::size_t cut = 0;  // the number of the last that moves pixels, and one more; 0: none
+  std::size_t cut = 0;  // 1 + index of the last transform that moves pixels; 0: none
   for (const ImageTransform& change : changes) {
     const bool across = change.kind == ImageTransform::kMirror;
     if (cut == 0 || out[cut - 1].kind > ImageTransform::kCrop ||
@@ -314,7 +314,7 @@ void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target
     for (int k = 0; k < static_cast<int>(first); ++k) {
       const int which = draws.below(14);
       const double sign = draws.chance(0.5) ? -1 : 1;
-      one_of_fourteen(which, number_of(step, 1) / 30, sign, size, out);
+      draw_rand_augment(which, number_of(step, 1) / 30, sign, size, out);
     }
     return;
   }
@@ -374,7 +374,7 @@ FirstSteps first_steps(const std::vector<Transform>& steps, int width, int heigh
   const int left = middle(all.width, crop.width), top = middle(all.height, crop.height);
   const ImageBox inner{left * by_x, top * by_y, (left + crop.width) * by_x,
                        (top + crop.height) * by_y};
-  // A pixel of the result is a mean of pixels so far around it.
+  // The radius of the resampling filter.
   const double around_x = std::ceil(by_x) + 1, around_y = std::ceil(by_y) + 1;
   const ImageBox outer{std::max(inner.left - around_x, 0.0), std::max(inner.top - around_y, 0.0),
                        std::min(inner.right + around_x, whole.right),
@@ -397,7 +397,7 @@ bool draw_for_gpu(const std::vector<Transform>& steps, std::size_t first, ImageS
   if (std::none_of(out.begin(), out.end(),
                    [](const ImageTransform& c) { return moves_pixels(c.kind); }))
     out.insert(out.begin(), cropping(0, 0, size));
-  mirror_where_cut(out);
+  merge_flips_into_crops(out);
   return true;
 }
 

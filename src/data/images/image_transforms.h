@@ -16,10 +16,10 @@ void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target
                std::vector<ImageTransform>& out);
 Image changed_by(Image image, const ImageTransform& change);
 
-/// What a GPU makes of an image of this size: the steps from number `first` on, as they are drawn
-/// but for mirrors, which are part of what cuts the image where they can be; at least one is not
-/// in place. False when pixels would be means of too many for a GPU (kMostTaps), or the result not
-/// of the target's size.
+/// Draws the transforms that a GPU applies to an image of this size: the steps from number `first`
+/// on, with flips merged into crops where possible; at least one of them is not in place. Returns
+/// false if a pixel would be a mean of more than kMostTaps pixels, or if the result does not have
+/// the target's size.
 bool draw_for_gpu(const std::vector<Transform>& steps, std::size_t first, ImageSize size,
                   const ImageTarget& target, ImageDraws& draws, std::vector<ImageTransform>& out);
 /// The same for an encoded image of this size, by a GPU that decodes all of it.

@@ -28,7 +28,7 @@ struct TransformKind {
   std::vector<NumberRange> numbers;
 };
 
-constexpr double kSame = -1;  // of a jitter: as the first number
+constexpr double kSame = -1;  // default of a jitter parameter: equal to the first one
 
 const std::vector<TransformKind>& kinds() {
   // Never destroyed: threads of a loader may use them until the program ends.
@@ -161,7 +161,7 @@ ImageFunction made_function(const Transform& step, const RegisteredTransform& ow
   return function;
 }
 
-// Checks a step, and finds the function of a transform of one's own.
+// Checks a step, and finds the function of a registered transform.
 void settle_step(Transform& step) {
   const TransformKind* kind = find_kind(step.name);
   if (step.function) {

@@ -19,7 +19,7 @@ class ImageDraws {
  public:
   ImageDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number);
   void begin_step(std::uint64_t step);
-  /// The random numbers of a step that is a function of the user's.
+  /// The random numbers of a step that is a user's function.
   SampleRandom for_function(std::uint64_t step) const;
   std::uint32_t word();
   /// Values in [0, 1), [low, high), [0, count), and whether an event of this probability occurs.

@@ -55,7 +55,7 @@ void check(const LoaderOptions& o) {
     require_range("Loader", "channel_std", std, finite_above(0));
 }
 
-// A shift by more than an image, or a square larger than it, would leave nothing to learn from.
+// A crop offset or cutout square larger than the image would remove the whole image.
 void check_fits(const Augmentation& how, const Shape& image) {
   const std::int64_t side = std::min(image[1], image[2]);
   const auto refuse = [&](const char* name, std::int64_t value) {
@@ -68,7 +68,7 @@ void check_fits(const Augmentation& how, const Shape& image) {
 
 void check_channels(const LoaderOptions& o, const Shape& image) {
   if (o.channel_mean.empty() && o.channel_std.empty()) return;
-  // Of several views of one image too.
+  // Rank 4: several views of each image.
   if (o.channel_mean.size() != o.channel_std.size() || image.rank() < 3 || image.rank() > 4 ||
       image[image.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
     throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
@@ -95,8 +95,8 @@ Shape with_batch(std::int64_t size, const Shape& shape) {
 
 }  // namespace
 
-// Memory in which batches are prepared ahead; of those that go to a device beside its work there
-// too. Inputs that the device makes by itself have none here.
+// Host memory for batches that are prepared ahead, and device memory if batches are copied while
+// the device works. Inputs that the device itself decodes have no host memory.
 class BatchSlots {
  public:
   BatchSlots(int count, std::int64_t batch, std::size_t input_bytes, std::size_t target_bytes,
@@ -130,10 +130,10 @@ class BatchSlots {
   }
 
   const Device device;
-  std::vector<std::vector<ImageJob>> jobs;  // by slot; or none
+  std::vector<std::vector<ImageJob>> jobs;  // by slot; empty if the device decodes nothing
 
  private:
-  // What a device reads begins at whole lines of its memory.
+  // Arrays that a device reads are aligned to 256 bytes.
   static std::size_t in_lines(std::size_t bytes) {
     return at(round_up(static_cast<std::int64_t>(bytes), 256));
   }
@@ -146,10 +146,10 @@ class BatchSlots {
   std::shared_ptr<Buffer> there_;
 
  public:
-  std::unique_ptr<Uploads> uploads;  // ends before the memory that it writes
+  std::unique_ptr<Uploads> uploads;  // declared last: destroyed before the memory that it writes
 };
 
-// Orders of the epochs that are under way. Any thread may ask.
+// Sample orders of the epochs in progress. Thread-safe.
 class EpochOrders {
  public:
   using Order = std::shared_ptr<const EpochSamples>;
@@ -190,7 +190,8 @@ struct Examples {
   std::span<const std::int64_t> numbers() const {
     return std::span(order->numbers).subspan(at(begin), at(count));
   }
-  // The epoch of random numbers of sample k: another one for each time that it was drawn before.
+  // The epoch number for the random numbers of sample k; differs each time a sample is drawn again
+  // in one epoch.
   std::int64_t epoch_of(std::int64_t k) const {
     return order->repeats.empty()
                ? epoch
@@ -244,7 +245,7 @@ struct Loader::Impl {
   DType given_dtype() const { return as_stored ? dataset->input_dtype() : input_dtype(); }
   std::size_t input_bytes() const { return at(input_numel) * item_size(given_dtype()); }
 
-  // The batch that begins there.
+  // The batch that begins at this position.
   Examples batch_at(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
     return {orders->of(seed, epoch), seed, epoch, position,
             std::min(options.batch, usable - position)};
@@ -297,7 +298,7 @@ struct Loader::Impl {
     return_lent();
     const Device to = stored ? default_device() : Device();
     if (stored != as_stored || (slots && slots->device != to)) {
-      prefetcher.reset();  // its threads read what is said here
+      prefetcher.reset();  // its threads read the members changed below
       slots.reset();
       as_stored = stored;
     }
@@ -308,14 +309,14 @@ struct Loader::Impl {
     return std::min(options.batch, usable - state.position);
   }
 
-  // A set may have come into memory during the last epoch, but an epoch begun with threads goes on
-  // with them.
+  // A dataset may have been cached in memory during the last epoch, but an epoch that began with
+  // threads continues with them.
   bool has_threads() const {
-    const bool at_hand = dataset->in_memory() && !options.augment.any();
-    return prefetcher || !(options.workers == 0 || at_hand) || image_jobs() != nullptr;
+    const bool ready = dataset->in_memory() && !options.augment.any();
+    return prefetcher || !(options.workers == 0 || ready) || image_jobs() != nullptr;
   }
 
-  // The set's images, where the device to which batches go makes them by itself.
+  // The dataset's images, if the default device decodes and transforms them itself; otherwise null.
   const ImageJobs* image_jobs() const {
     const Device to = default_device();
     if (!as_stored || to.kind == Device::Kind::Cpu || options.augment.any()) return nullptr;
@@ -325,7 +326,7 @@ struct Loader::Impl {
     return decoder.changes && (decoder.found || !jobs->device_decodes()) ? jobs : nullptr;
   }
 
-  // To host memory.
+  // Writes the next batch to host memory.
   void give(std::int64_t count, void* input, void* target) {
     if (!has_threads()) return fill(next_batch(), input, target, scratch);
     const int slot = take();
@@ -355,7 +356,7 @@ struct Loader::Impl {
       lent = slot;
       input = slots->sent_input(slot, of_inputs);
       target = slots->sent_target(slot, of_targets);
-    } else {  // written where the tensors will hold it: nothing is copied afterwards
+    } else {  // written directly to the tensors' memory
       input = Buffer::allocate(of_inputs), target = Buffer::allocate(of_targets);
       give(count, input->data(), target->data());
       input = on_default_device(input, inputs), target = on_default_device(target, targets);
@@ -373,13 +374,13 @@ struct Loader::Impl {
       return {};
     }
     begin_in_this_process();
-    drop_prefetcher();  // it counts batches by itself
+    drop_prefetcher();  // it counts batches independently
     const Examples examples = next_batch();
     state.position += examples.count;
     return {examples.numbers().begin(), examples.numbers().end()};
   }
 
-  // The slot with the next batch, until it is given back.
+  // Waits for the next batch and returns its slot, which is the caller's until given back.
   int take() {
     try {
       if (!prefetcher) start_prefetcher();
@@ -407,7 +408,7 @@ struct Loader::Impl {
     const int workers = std::max(options.workers, 1),
               parts = static_cast<int>(std::min<std::int64_t>(workers, options.batch));
     const std::int64_t all = batches(), left = divide_up(usable - state.position, options.batch);
-    // Batch `number` from here on, of this epoch or a later one.
+    // Batch `number` counted from the current position, in this epoch or a later one.
     const auto examples = [this, from = state, all, left](std::int64_t number) {
       const std::int64_t later = number - left;
       return later < 0
@@ -417,7 +418,7 @@ struct Loader::Impl {
     const ImageJobs* const jobs = image_jobs();
     Prefetcher::Work work;
     work.fill = [this, examples, parts, jobs](std::int64_t number, int part, int slot) {
-      static const PerThread<std::vector<std::uint8_t>> room_of_thread;  // each worker's own
+      static const PerThread<std::vector<std::uint8_t>> room_of_thread;  // one for each worker
       std::vector<std::uint8_t>& room = room_of_thread.get();
       if (slots->uploads) slots->uploads->await(slot);
       const Examples whole = examples(number);
@@ -439,8 +440,9 @@ struct Loader::Impl {
 
   std::int64_t batches() const { return divide_up(usable, options.batch); }
 
-  // Who shuffles trains, epoch after epoch: threads begin with the next one while the last batches
-  // of this one are computed. A set that has come into memory needs none any more.
+  // A loader that shuffles is used for training, epoch after epoch, so threads prepare the next
+  // epoch while the last batches of this one are used. A dataset that is in memory by then needs no
+  // threads.
   bool goes_on() const {
     return options.shuffle && (options.augment.any() || !dataset->in_memory());
   }
@@ -453,7 +455,7 @@ struct Loader::Impl {
                                               examples.epoch_of(k), decoded, labels[k]);
   }
 
-  // What the device's decoder refuses, the CPU decodes, or says what is wrong with it.
+  // If the device's decoder refuses a file, the CPU decodes it or throws its error.
   void make_images(const ImageJobs& jobs, const Examples& examples, int slot) {
     const Shape shape = dataset->input_shape();
     const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]);
@@ -465,8 +467,8 @@ struct Loader::Impl {
     }
   }
 
-  // Behind a fork the threads are the old process's, which may hold the locks: the new process
-  // begins with others at the same batch, and leaves alone what the threads had.
+  // After a fork the threads exist only in the parent and may hold locks. The child starts new
+  // threads at the same batch and leaks the objects that the threads used.
   void begin_in_this_process() {
     if (process == ::getpid()) return;
     process = ::getpid();
@@ -476,7 +478,7 @@ struct Loader::Impl {
     lent = -1;
   }
 
-  // Whatever reads a batch that was lent has been queued by now.
+  // Releases the batch returned before; all work that reads it has been queued by now.
   void return_lent() {
     if (lent < 0) return;
     slots->uploads->release(lent);
@@ -511,7 +513,7 @@ struct Loader::Impl {
   std::int64_t epoch_size = 0, usable = 0, input_numel = 0;
   std::size_t stored_bytes = 0, target_bytes = 0;
   bool scaled = false;
-  bool as_stored = false;  // batches are given so now
+  bool as_stored = false;  // the current batches are not cast or scaled on the host
   pid_t process = ::getpid();
   std::unique_ptr<EpochOrders> orders;
   std::vector<std::uint8_t> scratch;

@@ -30,10 +30,10 @@ Prefetcher::Prefetcher(const Plan& plan, Work work)
   try {
     for (int i = 0; i < plan_.workers; ++i)
       threads_.emplace_back([this, threads = num_threads()] {
-        set_num_threads(threads);  // as many as its maker may use
+        set_num_threads(threads);  // the creator's number of threads
         this->work();
       });
-  } catch (const std::system_error&) {  // no more threads: those that there are do the work
+  } catch (const std::system_error&) {  // the existing threads do the work
   } catch (...) {
     stop();
     throw;
@@ -63,7 +63,7 @@ void Prefetcher::work() {
   }
 }
 
-// The next part, without the lock while it is written.
+// Claims and writes the next part; releases the lock while writing.
 void Prefetcher::prepare_part(std::unique_lock<std::mutex>& lock) {
   const std::int64_t batch = claimed_ / plan_.parts;
   const int part = static_cast<int>(claimed_ % plan_.parts);

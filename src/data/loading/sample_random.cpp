@@ -14,7 +14,8 @@
 namespace tenon::data {
 namespace {
 
-// Apart from the orders of epochs and the augmentation in memory, which the same seed draws too.
+// A separate stream from those of sample orders and in-memory augmentation, which use the same
+// seed.
 constexpr std::uint64_t kOwnStream = 0x53616D706C65;
 
 // One number for (epoch, sample) under the seed. Each has 2^64 counters.

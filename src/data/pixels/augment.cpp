@@ -13,7 +13,7 @@
 namespace tenon::data {
 namespace {
 
-constexpr std::uint64_t kKey = 0x6175676d656e7431;  // other numbers than those of the order
+constexpr std::uint64_t kKey = 0x6175676d656e7431;  // a stream separate from that of sample orders
 constexpr std::uint64_t kCutout = std::uint64_t{1} << 63;
 
 // Maps 32 random bits to [0, count).

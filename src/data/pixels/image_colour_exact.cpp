@@ -109,7 +109,7 @@ Image with_hue(const Image& image, std::uint8_t turn) {
 }
 
 std::array<double, 3> pca_shift(const std::array<double, 3>& alphas) {
-  // Of RGB from 0 to 1 over ImageNet's training images.
+  // Eigenvalues and eigenvectors of RGB values in [0, 1] over ImageNet's training images.
   constexpr double kValues[] = {0.2175, 0.0188, 0.0045};
   constexpr double kVectors[3][3] = {
       {-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};

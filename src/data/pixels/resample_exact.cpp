@@ -38,7 +38,7 @@ Taps taps_of(double from, double to, int low, int high, int pixels) {
   return taps;
 }
 
-constexpr double kWhole = 1e-6;  // an edge so near to a whole pixel's is there
+constexpr double kWhole = 1e-6;  // an edge this close to a pixel boundary counts as on it
 
 template <int kChannels>
 void resize_row(const std::uint8_t* in, const Taps& taps, int width, std::uint8_t* out) {

@@ -9,7 +9,7 @@
 namespace tenon::data {
 namespace {
 
-// The digits at the start of a text without leading zeros, which it loses with them.
+// Removes the digits at the start of `text` and returns them without leading zeros.
 std::string_view take_number(std::string_view& text) {
   std::size_t end = 0;
   while (end < text.size() && is_digit(text[end])) ++end;
@@ -42,7 +42,7 @@ std::vector<std::string> ordered_classes(std::vector<std::string> names, ClassOr
   const auto is_number = [](const std::string& name) {
     return !name.empty() && std::all_of(name.begin(), name.end(), is_digit);
   };
-  // Labels that are numbers are counted elsewhere too: 2 comes before 10.
+  // Labels that are all numbers are ordered by value: 2 before 10.
   const bool natural =
       order == ClassOrder::Natural || (order == ClassOrder::Usual && !from_folders &&
                                        std::all_of(names.begin(), names.end(), is_number));

@@ -1,4 +1,4 @@
-// Datasets of functions, and the public compositions.
+// Datasets that call a user's function, and the public compositions.
 #include <tenon/compose.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class ChangedDataset final : public DerivedDataset {
     }
   }
 
-  static constexpr std::uint64_t kStream = 0x6d61;  // apart from what the source draws
+  static constexpr std::uint64_t kStream = 0x6d61;  // a stream separate from the source's
   RandomSampleFunction change_;
   bool random_;
 };
@@ -96,7 +96,7 @@ DatasetInfo converted_info(const Dataset& set, DatasetInfo info) {
   return info;
 }
 
-// Samples that a function writes from those of another shape or type.
+// Samples that a function computes from samples of another shape or type.
 class ConvertedDataset final : public DerivedDataset {
  public:
   ConvertedDataset(const std::shared_ptr<const Dataset>& set, DatasetInfo info,
@@ -110,7 +110,8 @@ class ConvertedDataset final : public DerivedDataset {
              void* targets) const override {
     const DatasetInfo& before = source().info();
     static const PerThread<std::vector<std::byte>> room_of_thread;
-    // Taken for the call: the source may be such a dataset too.
+    // Moved out for the call, because the source may be a dataset of this class that uses the same
+    // buffer.
     std::vector<std::byte> room = std::move(room_of_thread.get());
     room.resize(indices.size() * (input_bytes(before) + target_bytes(before)));
     std::byte* from_input = room.data();
@@ -139,7 +140,7 @@ void require_function(const char* where, const Function& function) {
   if (!function) throw ValueError(cat(where, ": the function is empty"));
 }
 
-// The numbers of classes must mean the same in all sets.
+// A class number must mean the same class in all datasets.
 void require_same_classes(const std::vector<std::shared_ptr<const Dataset>>& sets) {
   const Dataset* most = sets.front().get();
   for (const auto& set : sets)

@@ -1,4 +1,4 @@
-// What every dataset answers: its facts, and its capabilities with their defaults.
+// The functions of every dataset: its facts, and its capabilities with their defaults.
 #include <utility>
 
 #include <tenon/data.h>
@@ -39,7 +39,7 @@ std::string Dataset::describe() const {
   return cat(samples, samples == 1 ? " sample" : " samples");
 }
 
-// Augmented samples are asked for in each epoch, also if the dataset is in memory.
+// Augmented samples are read again in each epoch, even if the dataset is in memory.
 bool Dataset::in_memory() const {
   if (is_augmented()) return false;
   if (info_.in_memory) return true;

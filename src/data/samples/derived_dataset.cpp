@@ -1,4 +1,5 @@
-// A sample is found by the first index of its source; sources get ranges of their own indices.
+// A sample's source is found by the first index of each source; each source is asked for ranges of
+// its own indices.
 #include "data/samples/derived_dataset.h"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ class DerivedImageFiles final : public ImageFiles {
   std::string description_;
 };
 
-// Each source has random numbers of its own; those of the first are the caller's.
+// Each source has its own random numbers; the first uses the caller's seed.
 std::uint64_t seed_of(std::uint64_t seed, std::size_t set) {
   constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;
   return seed ^ set * kApart;
@@ -178,7 +179,8 @@ void DerivedDataset::get_augmented(std::span<const std::int64_t> indices, std::u
   write(indices, {true, seed, epoch}, inputs, targets);
 }
 
-// What a source puts in the place of a broken image may belong to another part.
+// A source may replace a broken image by an image of another part, so a subset replaces broken
+// images itself.
 void DerivedDataset::read(std::span<const std::int64_t> indices, const Version& version,
                           void* inputs, void* targets) const {
   read_sources(indices, version, inputs, targets);

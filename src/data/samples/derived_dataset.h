@@ -1,4 +1,4 @@
-// Base of datasets that are made of others: concatenations, subsets and changed samples.
+// Base of datasets that are built from others: concatenations, subsets and changed samples.
 //
 // One place finds a sample in its source and carries all capabilities through, so that no
 // composition loses a name, a note, a broken image or augmentation. A subclass that changes samples
@@ -85,7 +85,7 @@ class DerivedDataset : public Dataset,
     read(indices, version, inputs, targets);
   }
   /// Whether write() changes inputs or targets. The samples can then neither be made from image
-  /// files nor on a device, and are not those that a source keeps.
+  /// files nor on a device, and are not the samples that a source keeps.
   virtual bool changes_samples() const { return false; }
   /// Whether samples are augmented. Default: if those of a source are.
   virtual bool augments() const;

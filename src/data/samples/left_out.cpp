@@ -30,8 +30,8 @@ Notes LeftOut::notes() const {
     const Tally& tally;
     const char *one, *many;
   } kinds[] = {
-      {empty_classes, "folder holds no images and is not a class",
-       "folders hold no images and are not classes"},
+      {empty_classes, "folder contains no images and is not a class",
+       "folders contain no images and are not classes"},
       {not_images, "file is not an image by its extension and was left out",
        "files are not images by their extensions and were left out"},
       {too_deep, "folder is nested too deeply below its class and was left out",

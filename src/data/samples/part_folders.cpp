@@ -27,7 +27,7 @@ constexpr PartWord kPartWords[] = {{"training", Split::Train},        {"train", 
                                    {"validation", Split::Validation}, {"valid", Split::Validation},
                                    {"val", Split::Validation},        {"dev", Split::Validation},
                                    {"testing", Split::Test},          {"test", Split::Test}};
-// What any part holds.
+// Words for the content of any part.
 constexpr const char* kPlainWords[] = {
     "images", "image",    "imgs",   "img",     "images",  "image",  "pics",    "pic",
     "photos", "photo",    "frames", "dataset", "data",    "subset", "set",     "samples",
@@ -36,8 +36,8 @@ constexpr const char* kPlainWords[] = {
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
-// "TrainImages_2017" is "train", "images": letters alone, in small ones. Bytes that are no ASCII
-// are letters.
+// Splits a name into words of letters, in lower case: "TrainImages_2017" gives "train" and
+// "images". Non-ASCII bytes count as letters.
 NameWords words_in(const std::string& name) {
   NameWords out;
   bool within = false;
@@ -51,7 +51,7 @@ NameWords words_in(const std::string& name) {
   return out;
 }
 
-// What a name says of a part, and its words that say something else.
+// The part that a name means, and the other words of the name.
 struct NamedPart {
   std::optional<Split> part{};
   bool contradicts = false;  // it names two parts
@@ -59,7 +59,7 @@ struct NamedPart {
 };
 
 void add_part(NamedPart& out, Split part) {
-  // What is called trainval is divided as training files are.
+  // "trainval" counts as training, and is split like training files.
   const auto is_test = [](Split p) { return p == Split::Test; };
   if (out.part && *out.part != part && (is_test(*out.part) || is_test(part)))
     out.contradicts = true;
@@ -67,7 +67,7 @@ void add_part(NamedPart& out, Split part) {
     out.part = part;
 }
 
-// Takes a word that is made of known ones apart, as "trainset" is; false for another.
+// Splits a word that consists of known words, such as "trainset"; false if it does not.
 bool read_word(std::string_view word, NamedPart& out) {
   if (word.empty()) return true;
   for (const PartWord& known : kPartWords)
@@ -99,8 +99,8 @@ bool is_part_word(const std::string& name) {
                      [&](const PartWord& known) { return words[0] == known.word; });
 }
 
-// Names with other words that are parts: those words are the same beside names for training and for
-// another part.
+// Names that contain other words and still mean parts: a name for training and a name for another
+// part contain the same other words, as mnist_train and mnist_test do.
 std::set<std::string> named_in_pairs(const NameWords& sub_folders) {
   std::map<NameWords, std::vector<std::pair<std::string, Split>>> alike;
   for (const std::string& name : sub_folders)
@@ -135,7 +135,7 @@ std::string PartFolders::text() const {
 PartFolders part_folders(const std::string& folder, const std::vector<std::string>& sub_folders) {
   PartFolders out;
   const std::set<std::string> pairs = named_in_pairs(sub_folders);
-  std::string named;  // the first that is called as a part is
+  std::string named;  // the first sub-folder that is named like a part
   for (const std::string& name : sub_folders) {
     const std::optional<Split> part =
         pairs.contains(name) ? read_name(name).part : part_named(name);
@@ -150,7 +150,7 @@ PartFolders part_folders(const std::string& folder, const std::vector<std::strin
                                                       : out.test;
     if (!place.empty())
       throw make_error<FormatError>(
-          FileName{folder}, ": holds both ", place, " and ", name, ", which are both the ",
+          FileName{folder}, ": contains both ", place, " and ", name, ", which are both the ",
           data::name(*part),
           " part by their names: move one of them elsewhere. Where they are "
           "classes, say so: parts=no");
@@ -160,7 +160,7 @@ PartFolders part_folders(const std::string& folder, const std::vector<std::strin
     return out;
   throw make_error<FormatError>(
       FileName{folder}, ": its sub-folders are the classes, and one would be called '", named,
-      "'. Parts are a folder train beside val or test; else name the folder that holds the "
+      "'. Parts are a folder train beside val or test; else name the folder that contains the "
       "classes, as in ",
       (std::filesystem::path(folder) / named).string(), ". Where '", named,
       "' is a class, say so: parts=no");

@@ -28,11 +28,11 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
     const std::size_t path = test ? from + 5 : from;
     if (test || only_paths || parts.empty())
       for (std::size_t longer = rest.size(); longer > end; longer = rest.rfind(',', longer - 1))
-        // Readable or not: who opens it says why it cannot be read.
+        // The path need not be readable; opening it reports the reason.
         if (io::is_there((base / rest.substr(path, longer - path)).string())) end = longer;
     parts.push_back(rest.substr(from, end - from));
     if (end < rest.size() && is_sign_option(parts.back())) {
-      // "decimal=,": the comma is its value, and divides parts unless another one does.
+      // "decimal=,": the comma is the value. It also ends the part unless a second comma follows.
       parts.back() += ',';
       if (rest.compare(end + 1, 1, ",") == 0 || end + 1 == rest.size()) ++end;
     }
@@ -56,7 +56,7 @@ void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
   if (parts[which].empty())
     throw ValueError(cat("data '", spec, "': nothing follows a comma; possible are ", options));
   std::string message = cat("data '", spec, "': '", parts[which], "' is not one of ", options);
-  // It may be the rest of a name.
+  // The part may be the rest of a path with commas.
   const bool is_next = which == 1 || parts[which - 1].starts_with("test=");
   if (is_next && parts[which].find('=') == std::string::npos) {
     std::string path = parts[which - 1].substr(which == 1 ? 0 : 5);

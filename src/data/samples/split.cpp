@@ -52,22 +52,22 @@ void check(const SplitOptions& o, const SampleMarks& marks, const std::string& n
     throw make_error<ValueError>(FileName{name}, ": 'group' keeps groups whole, and it has none");
 }
 
-// Number of samples of a share of `count`, at least one where any can be spared.
+// The number of samples in a share of `count`: at least one, and at least one remains.
 std::int64_t quota(double share, std::int64_t count) {
   if (share <= 0 || count < 2) return 0;
   const auto rounded = static_cast<std::int64_t>(std::llround(share * static_cast<double>(count)));
   return std::clamp<std::int64_t>(rounded, 1, count - 1);
 }
 
-// A share of nearly one may be all samples when it is rounded.
+// Refuses a share that is rounded to all samples.
 void require_rest(double share, std::int64_t count, const char* part, const std::string& name) {
   if (share > 0.5 && count > 1 && std::llround(share * static_cast<double>(count)) >= count)
     throw make_error<ValueError>(FileName{name}, ": the ", part, " part's share, ", share, " of ",
                                  count, " samples, leaves none for training: choose a smaller one");
 }
 
-// There are as many folds as things that may be apart, at most. A chronological fold is trained on
-// the block before it.
+// Refuses more folds than there are samples, groups or units to distribute. Chronological folds
+// need one more, because a fold is trained on the block before it.
 void require_folds(const SplitOptions& o, std::int64_t things, const char* called,
                    const std::string& name) {
   const std::int64_t most = things - (o.chronological ? 1 : 0);
@@ -78,14 +78,14 @@ void require_folds(const SplitOptions& o, std::int64_t things, const char* calle
                : cat(", which make ", most, " folds at most: give fewer folds"));
 }
 
-// A class's samples in `list`, and how many of them a part takes.
+// A class's range in `list`, and how many of its samples go to the part.
 struct ClassShare {
   std::size_t from = 0, to = 0;
   std::int64_t take = 0;
   double remainder = 0;
 };
 
-// Shares of `wanted` samples: in proportion, never all of a class.
+// Distributes `wanted` samples over the classes in proportion, never all samples of a class.
 std::vector<ClassShare> class_shares(const Indices& list, std::int64_t wanted,
                                      const Indices& classes, std::uint64_t seed) {
   std::vector<ClassShare> out;
@@ -100,7 +100,7 @@ std::vector<ClassShare> class_shares(const Indices& list, std::int64_t wanted,
     given += whole;
     from = to;
   }
-  // Of equal remainders whichever class the seed shuffles first.
+  // Among equal remainders, the order of classes is shuffled by the seed.
   std::vector<std::int64_t> order = epoch_order(seed, 1, std::ssize(out));
   sort_stably(order, [&](std::int64_t a, std::int64_t b) {
     return out[at(a)].remainder > out[at(b)].remainder;
@@ -115,7 +115,7 @@ std::vector<ClassShare> class_shares(const Indices& list, std::int64_t wanted,
   return out;
 }
 
-// Chooses quota(share, list) of `list`, which is ordered by class where classes keep their shares.
+// Chooses quota(share, list) samples of `list`. With stratification `list` is ordered by class.
 Indices take_share(const Indices& list, double share, const Indices* classes, std::uint64_t seed) {
   const std::int64_t wanted = quota(share, std::ssize(list));
   Indices taken;
@@ -124,14 +124,14 @@ Indices take_share(const Indices& list, double share, const Indices* classes, st
   for (const ClassShare& c : class_shares(list, wanted, *classes, seed))
     taken.insert(taken.end(), list.begin() + static_cast<std::ptrdiff_t>(c.from),
                  list.begin() + static_cast<std::ptrdiff_t>(c.from) + c.take);
-  // A class of one sample for each: nothing can be spared in proportion, and the part must not be
-  // empty.
+  // Every class has a single sample, so no class can give one in proportion; but the part must not
+  // be empty.
   if (taken.empty()) taken.push_back(list.back());
   return taken;
 }
 
-// Whole groups in their shuffled order, each where it brings the part nearer to its share; the
-// smallest where all are too large. One group at least stays.
+// Takes whole groups in shuffled order, each if it brings the part closer to its share; if all are
+// too large, the smallest one. At least one group is left.
 std::vector<bool> take_groups(const Indices& group_order, const Indices& sizes,
                               const std::vector<bool>& gone, double share, std::int64_t fewest) {
   std::vector<bool> taken(sizes.size());
@@ -266,7 +266,7 @@ std::int64_t unit_count(const SampleMarks& marks) {
   return *std::max_element(marks.units.begin(), marks.units.end()) + 1;
 }
 
-// Of each unit its first sample's marks.
+// The marks of units: those of each unit's first sample.
 SampleMarks marks_of_units(const SampleMarks& marks) {
   std::vector<bool> known(at(unit_count(marks)));
   SampleMarks out;
@@ -282,7 +282,7 @@ SampleMarks marks_of_units(const SampleMarks& marks) {
   return out;
 }
 
-// The samples that are divided, their marks numbered without gaps.
+// The marks of the chosen samples, renumbered without gaps.
 SampleMarks marks_of(const SampleMarks& marks, const Indices& chosen) {
   const auto of = [&](const Indices& all, bool renumber) {
     Indices out;
@@ -297,16 +297,17 @@ SampleMarks marks_of(const SampleMarks& marks, const Indices& chosen) {
   return {of(marks.classes, false), of(marks.groups, true), of(marks.units, true)};
 }
 
-// Groups, units or samples: what stays in one part each.
-std::int64_t things_to_divide(const SplitOptions& o, const Indices& samples,
-                              const SampleMarks& marks) {
+// The number of groups, units or samples, whichever stay together.
+std::int64_t count_to_divide(const SplitOptions& o, const Indices& samples,
+                             const SampleMarks& marks) {
   const Indices& whole = !o.group.empty() && !marks.groups.empty() ? marks.groups : marks.units;
   if (whole.empty()) return std::ssize(samples);
   return *std::max_element(whole.begin(), whole.end()) + 1;
 }
 
-bool any_lies_in(const Samples& samples, Split part) {
-  return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
+bool has_fixed_part(const Samples& samples, Split part) {
+  return std::find(samples.fixed_parts.begin(), samples.fixed_parts.end(), part) !=
+         samples.fixed_parts.end();
 }
 
 // "'cat', 'dog'", and an ellipsis after ten.
@@ -324,7 +325,7 @@ std::vector<std::string> lacking(const Indices& classes, const Indices& own,
   const std::int64_t most = *std::max_element(classes.begin(), classes.end());
   const std::size_t count = most < 0 ? 0 : at(most + 1);
   std::vector<bool> anywhere(count), here(count);
-  // A target that is left out (kIgnoredTarget) is of no class.
+  // An ignored target (kIgnoredTarget) belongs to no class.
   for (const std::int64_t c : classes)
     if (c >= 0) anywhere[at(c)] = true;
   for (const std::int64_t i : own)
@@ -336,8 +337,8 @@ std::vector<std::string> lacking(const Indices& classes, const Indices& own,
   return out;
 }
 
-// How what stays together came into parts: a group that groups nothing looks like any other in the
-// samples' numbers.
+// Notes how many groups or units each part has. The number of samples alone would not show a group
+// option that groups nothing.
 void note_wholes(const SplitOptions& o, const Parts& parts, const SampleMarks& marks,
                  const std::string& source, Notes& notes) {
   const bool grouped = !o.group.empty() && !marks.groups.empty();
@@ -363,7 +364,7 @@ void note_wholes(const SplitOptions& o, const Parts& parts, const SampleMarks& m
                      count, source, true});
 }
 
-// Classes with fewer samples than there are folds are in the test part of some folds alone.
+// Notes classes with fewer samples than folds: some folds have no such sample in their test part.
 void note_rare_classes(const SplitOptions& o, const SampleMarks& marks, const Samples& samples,
                        Notes& notes) {
   if (o.folds == 0 || o.chronological || !o.group.empty() || !o.stratify.value_or(true)) return;
@@ -470,14 +471,14 @@ SplitOptions without_test(const SplitOptions& options, const std::string& name) 
 Division::Division(const SplitOptions& options, Samples samples)
     : samples_(std::move(samples)), options_(adapted(options)) {
   for (std::int64_t i = 0; i < samples_.count; ++i)
-    if (samples_.lies_in.empty() || !samples_.lies_in[at(i)]) divided_.push_back(i);
+    if (samples_.fixed_parts.empty() || !samples_.fixed_parts[at(i)]) divided_.push_back(i);
   marks_ = marks_of(samples_.marks, divided_);
 }
 
 SplitOptions Division::adapted(const SplitOptions& options) const {
   SplitOptions how =
-      any_lies_in(samples_, Split::Test) ? without_test(options, samples_.name) : options;
-  if (!any_lies_in(samples_, Split::Validation)) return how;
+      has_fixed_part(samples_, Split::Test) ? without_test(options, samples_.name) : options;
+  if (!has_fixed_part(samples_, Split::Validation)) return how;
   if (options.validation.value_or(0) > 0)
     throw make_error<ValueError>(FileName{samples_.name},
                                  ": the validation part has files of its own: leave out its share");
@@ -493,11 +494,11 @@ const Parts& Division::parts_of_divided() const {
 
 Chosen Division::choose(Split part) const {
   Chosen out;
-  out.parts = samples_.lies_in.empty() ? Parts(at(samples_.count)) : samples_.lies_in;
-  // Whoever asks for all samples may have too few of them for parts.
+  out.parts = samples_.fixed_parts.empty() ? Parts(at(samples_.count)) : samples_.fixed_parts;
+  // A request for all samples succeeds even if they are too few for parts.
   const std::int64_t needed =
       options_.folds == 0 ? 2 : options_.folds + (options_.chronological ? 1 : 0);
-  const bool too_few = part == Split::All && things_to_divide(options_, divided_, marks_) < needed;
+  const bool too_few = part == Split::All && count_to_divide(options_, divided_, marks_) < needed;
   if (too_few) checked_shares(options_, samples_.name);
   const Parts all_train(too_few ? divided_.size() : 0, Split::Train);
   const Parts& parts = too_few ? all_train : parts_of_divided();

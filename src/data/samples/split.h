@@ -43,9 +43,9 @@ struct Samples {
   std::string name{};      ///< name of the source, for messages
   std::int64_t count = 0;  ///< number of samples
   SampleMarks marks{};
-  /// Parts of samples that have files of their own; nullopt: assigned by the split. Empty: the
+  /// Parts of samples from separate files of a part; nullopt: assigned by the split. Empty: the
   /// split assigns all.
-  Parts lies_in{};
+  Parts fixed_parts{};
   std::vector<std::string> class_names{};  ///< empty: the numbers
 };
 struct Chosen {
@@ -54,7 +54,7 @@ struct Chosen {
   Notes notes{};  ///< assignment of groups to parts, and classes that this part lacks
 };
 /// The division of a source's samples, for all parts that are opened: it is made once. Samples with
-/// files of their own are not divided; if there are some for testing (validation), `options.test`
+/// a fixed part are not divided; if some are for testing (validation), `options.test`
 /// and folds (`options.validation`) are refused. Thread-safe.
 class Division {
  public:
@@ -78,7 +78,7 @@ Chosen choose_samples(const SplitOptions& options, Split part, const Samples& sa
 /// The shares of the test and validation part. Throws ValueError if out of range.
 std::pair<double, double> checked_shares(const SplitOptions& options, const std::string& name);
 
-/// Options for a source whose test part has files of its own: no test part is split off. Throws
+/// Options for a source whose test part is in separate files: no test part is split off. Throws
 /// ValueError if the options request one.
 SplitOptions without_test(const SplitOptions& options, const std::string& name);
 

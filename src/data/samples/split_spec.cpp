@@ -30,7 +30,7 @@ void read_fold(const std::string& value, const std::string& spec, SplitOptions& 
     throw ValueError(cat("data '", spec, "': fold=", value, ": as 1/5, the first of five"));
 }
 
-// "test=0.2" is meant as a share, where there is no file of such a name.
+// Refuses "test=0.2" if no file has this name, because a share was probably meant.
 void refuse_share_as_path(const std::string& value, const std::string& spec) {
   const bool percent = value.ends_with('%');
   double share = 0;

@@ -25,7 +25,7 @@ constexpr const char* kSplitOptions =
 /// Parses one option; false if it is not a split option. Throws ValueError.
 bool read_split_option(const std::string& part, const std::string& spec, SplitSpec& out);
 
-/// Throws ValueError if a test part with files of its own is also to be split off.
+/// Throws ValueError if the test part is in separate files and also requested from the split.
 void check_split_spec(const SplitSpec& split, const std::string& spec);
 
 /// Throws ValueError if an option is not in `allowed`, a list such as "validation seed".

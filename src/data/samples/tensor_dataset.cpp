@@ -60,7 +60,7 @@ class TensorDataset final : public DatasetWith<Provenance> {
     for (std::int64_t index : indices) {
       const auto sample = static_cast<std::size_t>(index);
       const auto at = parts_.rows ? static_cast<std::size_t>((*parts_.rows)[sample]) : sample;
-      // Samples of no elements have no memory either, and memcpy takes no null.
+      // Samples without elements have a null address, which memcpy does not accept.
       if (input_bytes_ > 0) std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
       if (target_bytes_ > 0) std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
       input += input_bytes_;
@@ -248,7 +248,7 @@ std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                       const SplitOptions& split, std::int64_t classes,
                                       const Tensor& group) {
   const TensorDatasetParts all = tensors_as_parts(input, target, classes);
-  make_tensor_dataset(all);  // refuses what does not belong together before it is divided
+  make_tensor_dataset(all);  // checks the tensors before the samples are split
   SplitOptions options = split;
   std::vector<std::int64_t> groups;
   if (group.defined()) {

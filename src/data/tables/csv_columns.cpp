@@ -15,7 +15,7 @@ bool CsvTable::is_name(const std::string& column) {
   return column.empty() || column.find_first_not_of("0123456789") != std::string::npos;
 }
 
-bool CsvTable::names_are_told() const {
+bool CsvTable::options_name_columns() const {
   std::vector<std::string> told{options_.split.group};
   if (options_.labelled) told.push_back(options_.label_name);
   for (const auto* more : {&options_.categories, &options_.left_out, &options_.dates})
@@ -28,7 +28,7 @@ void CsvTable::find_header() {
   Notes of_names;
   const ColumnNames names(file_.first_row(), first_line(), of_names);
   HeaderGuess guess{options_.rows.header.value_or(true)};
-  if (!options_.rows.header && !holds_known_names(names) && !names_are_told())
+  if (!options_.rows.header && !has_known_names(names) && !options_name_columns())
     guess = guess_header(file_, options_.labelled ? default_label() : kNone);
   header_ = guess.header;
   if (header_) {
@@ -38,12 +38,12 @@ void CsvTable::find_header() {
   }
   if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
     guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";
-  // Of a model's columns the names would be known.
+  // With a trained model, the guess needs no note: a header would have the model's column names.
   if (!header_ && options_.columns) guess.assumed.clear();
   if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
 }
 
-bool CsvTable::holds_known_names(const ColumnNames& names) const {
+bool CsvTable::has_known_names(const ColumnNames& names) const {
   return options_.columns != nullptr && !options_.columns->columns.empty() &&
          std::all_of(options_.columns->columns.begin(), options_.columns->columns.end(),
                      [&](const TableColumn& column) {
@@ -89,7 +89,8 @@ void CsvTable::find_label() {
       if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
     if (!found.empty()) label_ = found[0];
     const bool known = options_.columns && !options_.columns->label.empty();
-    // Not the table that the model was trained on, and no option names another label column.
+    // This is another table than the one the model was trained on, and no option names its label
+    // column.
     if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
       throw make_error<FormatError>(
           FileName{name_}, ": ", no_column(options_.columns->label),
@@ -151,7 +152,7 @@ void CsvTable::find_known_inputs() {
     std::vector<bool> taken(file_.columns());
     for (std::size_t k = 0; k < known.size(); ++k) {
       const std::size_t at = names_.find(known[k].name, name_);
-      // Another table than the model learnt by, where find() is asked for what a user wrote.
+      // Not find(): its error is for a name that the user wrote; here the table is another one.
       if (at == kNone)
         throw make_error<FormatError>(FileName{name_}, ": ", no_column(known[k].name),
                                       ", which the model reads");

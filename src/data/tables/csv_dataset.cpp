@@ -32,7 +32,7 @@ std::string describe(const ReadTable& table, const std::vector<std::int64_t>& ro
                                 " filled)"));
 }
 
-// Of the rows that are asked for.
+// Notes missing fields in the requested rows.
 void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
                   Notes& notes) {
   const std::int64_t count = missing_fields(table, rows);
@@ -47,7 +47,7 @@ void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows,
        count, cat(table.name, ", line ", table.all.numbers[static_cast<std::size_t>(*first)])});
 }
 
-// Of the rows that are asked for, which ascend.
+// Notes unknown words in the requested rows, which are in ascending order.
 void note_unknown(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
                   Notes& notes) {
   const std::string of_part = part == Split::All ? "" : cat(" of the ", name(part), " part");
@@ -59,7 +59,7 @@ void note_unknown(const ReadTable& table, const std::vector<std::int64_t>& rows,
     if (count > 0)
       notes.push_back(
           {cat(unknown.column, ": ", count, count == 1 ? " field" : " fields", of_part,
-               count == 1 ? " holds a word" : " hold words",
+               count == 1 ? " contains a word" : " contain words",
                " that training has not seen, such as '",
                unknown.texts[static_cast<std::size_t>(unknown.places[first])].substr(0, 60), "'"),
            count,
@@ -78,8 +78,8 @@ TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOp
   return out;
 }
 
-// The rows of a file of its own are the test part, read as those for training were: by what a model
-// has learnt, or else by the training file.
+// Reads a separate test file like the training file: with the encoding of a trained model if there
+// is one, otherwise with that of the training file.
 template <class Table>
 TensorDatasetParts test_table(const std::string& file, CsvOptions options, const Table& table) {
   const bool known = options.columns != nullptr;

@@ -10,7 +10,7 @@
 namespace tenon::data {
 
 /// Parses the bytes of a CSV file into float32 inputs (uint8 images if options.image_shape is set)
-/// and labels: all rows, or one part of them, whose tensors still hold all rows.
+/// and labels: all rows, or one part of them, whose tensors still contain all rows.
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part = {});
 

@@ -16,7 +16,7 @@ void CsvTable::require_one_order(std::size_t column) const {
   if (raw.odd.count > 0 || (raw.date_orders & kYearFirst) != 0) return;
   if (raw.date_orders == (kDayFirst | kMonthFirst))
     throw make_error<FormatError>(FileName{name_}, ": ", title(column).text(),
-                                  " holds dates with ambiguous day and month: dayfirst=yes or "
+                                  " contains dates with ambiguous day and month: dayfirst=yes or "
                                   "dayfirst=no says which comes first");
 }
 

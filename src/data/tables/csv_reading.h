@@ -30,7 +30,7 @@ class CsvTable {
  private:
   Chosen every_row() const;
 
-  // ---- Which column is what
+  // ---- Roles of columns
 
   std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
   ColumnTitle title(std::size_t column) const {
@@ -40,29 +40,29 @@ class CsvTable {
     return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
   }
 
-  // Whether a column is given by its name, and not by its number.
+  // Whether a column is given by name, not by number.
   static bool is_name(const std::string& column);
-  bool names_are_told() const;
+  bool options_name_columns() const;
   void find_header();
-  bool holds_known_names(const ColumnNames& names) const;
+  bool has_known_names(const ColumnNames& names) const;
   std::size_t default_label() const;
-  // A column that must be there.
+  // The column of this name or number; throws if there is none.
   std::size_t find(const std::string& column) const;
   std::string no_column(const std::string& column) const;
   void find_label();
   void find_inputs();
-  // By name; without names, or with none in the header that is known, by place. The parts of a date
-  // share their column, and no other two do.
+  // Finds the model's input columns: by name, or by position if the model or the header has no
+  // names. Only the parts of a date share a column.
   void find_known_inputs();
   void find_known_places();
 
   // ---- Reading
 
   void read_columns();
-  // How many fields of each row are missing; empty where none is.
+  // The number of missing fields in each row; empty if no field is missing.
   std::vector<std::int32_t> missing_of_rows() const;
-  // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
-  // month comes first too.
+  // Reads some columns again: as words if most fields are not numbers, as dates with the month
+  // first if the fields show that order.
   void read_again();
 
   // ---- Refusals and notes
@@ -77,22 +77,24 @@ class CsvTable {
   // A label column's name that is also a label in the column is not a name.
   void refuse_header() const;
   void note_conversions(const Conversions& done);
-  // What a data frame's index becomes in a file.
+  // Notes a first column that looks like the index of a data frame.
   void note_index();
 
   // ---- Labels
 
   const std::vector<std::string>& known_classes() const;
-  // An empty label never is a class; "NA" is where the column is said to hold words alone.
+  // Notes rows without a label. An empty label is never a class; "NA" is one if the user declares
+  // the column a category.
   void note_unlabelled(const Unlabelled& unlabelled);
   // Labels and inputs that differ only in spaces around them are one word.
   void note_spaces();
   void note_short_years();
-  // A chronological split keeps the order of the rows, whatever their dates say. Of several columns
-  // of dates the one nearest to that order is looked at: the others may be dates of birth.
+  // A chronological split keeps the order of the rows, so rows that are not in the order of their
+  // dates are noted. Of several date columns, the one closest to the row order is checked; others
+  // may be dates of birth.
   void note_times(const Parts& parts);
-  // Each row's class. Names that are known come first: a test set must number its classes as the
-  // training set does.
+  // The class of each row. Known class names come first, so that a test set numbers its classes
+  // like the training set.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts);
 
   // ---- Tensors
@@ -115,10 +117,10 @@ class CsvTable {
   ColumnNames names_;
   std::size_t label_ = kNone, group_ = kNone;
   LabelRule rule_;
-  std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
+  std::vector<std::size_t> inputs_;  // the file's column of each TableColumn
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
-  std::vector<std::int64_t> lines_;  // of the file, where rows begin
+  std::vector<std::int64_t> lines_;  // line of the file at which each row begins
   std::int64_t rows_ = 0;
   Notes notes_;
 };

@@ -15,7 +15,7 @@
 namespace tenon::data {
 namespace {
 
-// What was not said is as in the table that a model has learnt.
+// The number format: from the options, otherwise from the table that the model was trained on.
 io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) {
   const bool told = !options.decimal.empty() || !options.thousands.empty();
   if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
@@ -63,7 +63,7 @@ ReadTable CsvTable::read(bool divided) {
   const Chosen chosen = divided ? table_read.division->choose(Split::All) : every_row();
   const std::vector<std::int64_t>& rows = chosen.samples;
   if (divided && options_.split.chronological) note_times(chosen.parts);
-  // What words and missing numbers become is learnt from the training part alone.
+  // The encoding of words and missing numbers is fitted on the training part alone.
   std::vector<bool> held_out(chosen.parts.size());
   std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                  [](const std::optional<Split>& of) { return of != Split::Train; });
@@ -92,8 +92,8 @@ void CsvTable::read_columns() {
   if (rows_ == 0 && rows.unlabelled.rows.count > 0)
     throw make_error<FormatError>(FileName{name_}, ": none of its ", rows.unlabelled.rows.count,
                                   " rows has a label in ", title(label_).text(),
-                                  " (label=NAME says which column holds them)");
-  if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": holds a header but no rows");
+                                  " (label=NAME says which column contains them)");
+  if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": contains a header but no rows");
   note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
   note_unlabelled(rows.unlabelled);
   read_again();
@@ -222,7 +222,7 @@ Tensor CsvTable::images(const std::vector<float>& inputs,
     if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
       throw make_error<FormatError>(
           FileName{name_}, ": line ",
-          LineNumber{lines_[static_cast<std::size_t>(rows[i / inputs_.size()])]}, " holds ",
+          LineNumber{lines_[static_cast<std::size_t>(rows[i / inputs_.size()])]}, " contains ",
           static_cast<double>(inputs[i]), "; images need integers from 0 to 255");
     bytes[i] = static_cast<std::uint8_t>(inputs[i]);
   }
@@ -233,7 +233,7 @@ Tensor CsvTable::images(const std::vector<float>& inputs,
 
 Tensor CsvTable::target_tensor(const std::vector<std::int64_t>& classes,
                                const std::vector<std::int64_t>& rows) const {
-  // A quantity is a row of one number, as a layer with one output gives it.
+  // A regression target has shape [N, 1], like the output of a layer with one output.
   const Shape shape =
       options_.labelled && !options_.classes ? Shape{std::ssize(rows), 1} : Shape{std::ssize(rows)};
   if (!classes.empty()) {

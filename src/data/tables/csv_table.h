@@ -1,4 +1,4 @@
-// Reads a whole table: the tensors of all its rows, and what divides them into parts.
+// Reads a whole table: the tensors of all its rows, and their division into parts.
 #pragma once
 
 #include <string>

@@ -68,7 +68,7 @@ class Text {
     while (take(' ')) {
     }
   }
-  // At most `most` digits; 0 for none.
+  // Reads at most `most` digits; returns their number.
   int number(std::int64_t& value, int most) {
     int digits = 0;
     for (value = 0; digits < most && is_digit(front()); ++digits) {
@@ -77,7 +77,7 @@ class Text {
     }
     return digits;
   }
-  // The letters that come next, in small.
+  // Reads the following letters, in lower case.
   std::string word() {
     std::string out;
     for (; (small(front()) >= 'a' && small(front()) <= 'z'); rest_.remove_prefix(1))
@@ -99,14 +99,14 @@ std::int64_t month_named(const std::string& word) {
   return word == "sept" ? 9 : 0;
 }
 
-// Day, month and year as written, and the orders in which they are a date.
+// The numbers of a date as written, and the orders of day and month in which they are a valid date.
 struct ReadDate {
-  std::int64_t year = 0, first = 0, second = 0;  // month and day where `orders` has kYearFirst
+  std::int64_t year = 0, first = 0, second = 0;  // month and day if `orders` has kYearFirst
   unsigned orders = 0;
   bool short_year = false;
 };
 
-// A year of four digits, or of two as strptime() has them.
+// Reads a year of four digits, or of two digits as strptime() interprets them.
 bool read_year(Text& text, std::int64_t& year, bool& short_year) {
   const int digits = text.number(year, 4);
   short_year = digits == 2;
@@ -169,7 +169,7 @@ ReadDate day_or_month_first(Text& text, std::int64_t first) {
   return with_year({year, first, second, orders}, short_year);
 }
 
-// Seconds of a day; false for what is no time.
+// Reads a time of day in seconds; false if the text is not a time.
 bool read_time(Text& text, double& seconds) {
   std::int64_t hour = 0, minute = 0, second = 0;
   double fraction = 0;
@@ -192,7 +192,7 @@ bool read_time(Text& text, double& seconds) {
   return hour < 24 && minute < 60 && second <= 60;
 }
 
-// "Z", "UTC", "+02:00": what is to be added for UTC.
+// Reads an offset such as "Z", "UTC" or "+02:00": the seconds to add to get UTC.
 bool read_offset(Text& text, double& seconds) {
   text.skip_spaces();
   if (text.done()) return true;
@@ -241,7 +241,7 @@ unsigned read_date(std::string_view field, DateOrder order, double& seconds, boo
     text.skip_spaces();
     if (!read_time(text, time) || !read_offset(text, time)) return 0;
   }
-  // 24-03-09 may begin with the year or with the day, and no other date decides it.
+  // 24-03-09 may begin with the year or the day, and no other date can resolve this.
   if (short_year && (order == kAnyOrder || order == kYearFirst)) return 0;
   const bool month_first = date.orders == kAnyOrder || (date.orders & order) == kMonthFirst;
   const std::int64_t month = month_first ? date.first : date.second,
@@ -282,7 +282,8 @@ double date_part(double seconds, std::string_view part) {
   if (part == "days") return seconds / kDaySeconds;
   if (part == "hour") return std::floor((seconds - days * kDaySeconds) / 3600);
   const auto day = static_cast<std::int64_t>(days);
-  if (part == "weekday") return static_cast<double>(((day + 5) % 7 + 7) % 7);  // a Saturday
+  if (part == "weekday")
+    return static_cast<double>(((day + 5) % 7 + 7) % 7);  // day 0, 2000-01-01, is a Saturday
   const Civil civil = civil_from(day);
   return static_cast<double>(part == "year" ? civil.year : civil.month);
 }

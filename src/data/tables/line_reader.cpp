@@ -19,13 +19,13 @@ bool is_quoted(std::string_view field) {
   return field.size() > 1 && field.front() == '"' && field.back() == '"';
 }
 
-// Whether a path ends as one of a file does: "a.jpg".
+// Whether a path has a file extension, as in "a.jpg".
 bool has_ending(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot != std::string_view::npos && dot > 0 && dot + 6 > path.size() && dot + 1 < path.size();
 }
 
-// Lines of the text that are not empty, up to so many.
+// The first non-empty lines, at most kLookedAtRows.
 std::vector<std::string_view> first_lines(std::string_view text, bool comments) {
   std::vector<std::string_view> out;
   while (!text.empty() && out.size() < kLookedAtRows) {
@@ -58,7 +58,7 @@ LineReader::LineReader(const std::string& file, LineForm form, const RowFormat& 
 void LineReader::choose_format(const RowFormat& rows) {
   const bool list = form_ == LineForm::List;
   comments_told_ = rows.comment.size() == 1;
-  // A text may begin with '#'; a path hardly ever does.
+  // A text may begin with '#'; a path rarely does.
   if (rows.comment.empty() && !list) format_.comments = false;
   if (format_.separator == 0) {
     // A character that all of the first lines contain. For a list also a space, if the lines

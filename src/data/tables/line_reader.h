@@ -48,8 +48,8 @@ class LineReader {
   const std::string& group() const { return of_group_; }
   std::int64_t line() const { return reader_->line(); }
   std::string where() const;  ///< "list.csv, line 17"
-  /// The text from a field's beginning to another's end, as the file has it; "" where quotes were
-  /// undone between them.
+  /// The file's text from the start of field `first` to the end of field `last`; "" if quotes were
+  /// removed between them.
   std::string_view between(std::string_view first, std::string_view last) const;
   /// Notes on skipped and assumed content; call after the last row.
   Notes notes() const;

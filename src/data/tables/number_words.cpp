@@ -109,7 +109,7 @@ std::string german(std::int64_t n) {
 
 std::string number_words(std::int64_t number, Language language) {
   if (number < 0 || number > kLargest)
-    throw ValueError(cat("number_words: ", number, " must lie from 0 to ", kLargest));
+    throw ValueError(cat("number_words: ", number, " must be from 0 to ", kLargest));
   switch (language) {
     case Language::French:
       return number == 0 ? "zéro" : french(number);

@@ -11,21 +11,21 @@
 
 namespace tenon::data {
 
-/// Words of a column that are none of the model's, or of the training part's.
+/// Words of a column that the model or the training part does not have.
 struct UnknownWords {
   std::string column{};
   std::vector<std::int64_t> rows{};    ///< ascending
-  std::vector<std::int32_t> places{};  ///< of their words in `texts`
+  std::vector<std::int32_t> places{};  ///< index of each row's word in `texts`
   std::vector<std::string> texts{};
 };
 
-/// A file's rows, encoded by what the training rows hold.
+/// The rows of a file, with an encoding fitted on the training rows.
 struct ReadTable {
   TensorDatasetParts all{};  ///< without a description; `numbers` are the rows' lines
   std::string name{};
   std::int64_t count = 0;                      ///< rows
   std::shared_ptr<const Division> division{};  ///< null unless the table is divided
-  std::vector<std::int32_t> missing{};         ///< fields of each row; empty where none is
+  std::vector<std::int32_t> missing{};         ///< fields of each row; empty: none
   std::vector<UnknownWords> unknown{};
 };
 

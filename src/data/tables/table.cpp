@@ -65,7 +65,7 @@ class Pass {
       if ((signs & io::kMinusSign) != 0) count(done.minus, c, line);
       if ((signs & io::kNoBreakSpace) != 0) count(done.spaces, c, line);
       if ((signs & io::kFortranExponent) != 0) count(done.exponents, c, line);
-      // Up to 2^24 float32 holds every whole number.
+      // float32 represents every integer up to 2^24.
       if (std::abs(wide) > 16'777'216.0 && static_cast<double>(value) != wide &&
           std::abs(wide) < 9e15 && wide == std::floor(wide))
         count(done.rounded, c, line);
@@ -227,11 +227,11 @@ TableFile::TableFile(std::string_view text, std::string name, const io::CsvForma
   format_.decimal = numbers.decimal;
   io::CsvReader reader(text_, name_, format_);
   std::vector<std::string_view> fields;
-  if (!reader.next(fields)) throw make_error<FormatError>(FileName{name_}, ": holds no rows");
+  if (!reader.next(fields)) throw make_error<FormatError>(FileName{name_}, ": contains no rows");
   separator_ = reader.separator();
   first_line_ = reader.line();
   first_.assign(fields.begin(), fields.end());
-  // Of very wide rows a few are enough.
+  // Fewer rows are sampled if rows are very wide.
   const std::size_t most = std::clamp<std::size_t>(kSampleFields / first_.size(), 1, kSampleRows);
   while (next_.size() < most && reader.next(fields))
     next_.emplace_back(fields.begin(), fields.end());

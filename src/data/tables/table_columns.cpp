@@ -14,7 +14,8 @@
 namespace tenon::data {
 namespace {
 
-// More different words are not categories, nor are words if every second row has its own.
+// A column is not a category if it has more distinct words than this, or a distinct word in every
+// second row.
 constexpr std::size_t kMostValues = 1000, kFewValues = 50;
 
 template <class Number, class Part>
@@ -39,7 +40,7 @@ std::vector<std::string> values_of(const RawColumn& raw, const std::vector<bool>
   return values;
 }
 
-// The input, of those of a column, that each of its texts sets; -1 for a text that is not known.
+// For each text of a column the index of its one-hot input; -1 for an unknown text.
 std::vector<std::int64_t> inputs_of(const RawColumn& raw, const TableColumn& column) {
   std::vector<std::int64_t> out;
   out.reserve(raw.texts.size());
@@ -75,7 +76,7 @@ void encode_numbers(const TableColumn& column, const RawColumn& from,
       const double date = from.dates[row];
       *to = std::isnan(date) ? fill : static_cast<float>(date_part(date, column.date));
     } else {
-      // A column of words that is empty in training has no numbers either.
+      // A column without values in training may contain words later, and has no numbers then.
       const bool known = !from.numbers.empty() && !std::isnan(from.numbers[row]);
       *to = known ? from.numbers[row] : fill;
     }

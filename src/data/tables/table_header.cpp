@@ -14,7 +14,7 @@
 namespace tenon::data {
 namespace {
 
-// The column's field in the rows below, as far as they were read and have one.
+// Whether no row below that was read has a field in this column that passes the test.
 template <class Test>
 bool none_below(const TableFile& file, std::size_t column, Test test) {
   return std::none_of(file.next_rows().begin(), file.next_rows().end(), [&](const auto& row) {
@@ -47,7 +47,8 @@ bool comes_again(const TableFile& file, std::size_t column) {
   return !none_below(file, column, [&](auto below) { return trimmed(below) == field; });
 }
 
-// 0, 1, 2 … as pandas calls columns that have no names, perhaps after an index without a name.
+// Whether the row is 0, 1, 2 …, the names that pandas gives to unnamed columns; an empty name for
+// the index may come first.
 bool counts_columns(const std::vector<std::string>& row) {
   const std::size_t from = trimmed(row[0]).empty() ? 1 : 0;
   for (std::size_t c = from; c < row.size(); ++c)
@@ -55,7 +56,7 @@ bool counts_columns(const std::vector<std::string>& row) {
   return row.size() >= from + 2;
 }
 
-// Whole numbers that all differ, as names of columns do; there may be spaces and words among them.
+// Whether all fields are distinct integers or words, as column names are; some may be empty.
 bool may_be_names(const TableFile& file) {
   std::set<std::string_view> seen;
   return std::all_of(file.first_row().begin(), file.first_row().end(), [&](const auto& field) {
@@ -65,7 +66,7 @@ bool may_be_names(const TableFile& file) {
   });
 }
 
-// What the first row has beside its label.
+// Facts about the fields of the first row, without the label.
 struct FirstRow {
   std::size_t words = 0, numbers = 0;
   bool above_number = false, above_word = false, comes_again = false;
@@ -89,7 +90,7 @@ FirstRow look_at(const TableFile& file, std::size_t label) {
   return out;
 }
 
-// For a first row with numbers, if none of its words is above a number.
+// Guesses for a first row with numbers in which no word is above a number.
 HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::size_t label) {
   const std::vector<std::string>& row = file.first_row();
   const bool counts = counts_columns(row);
@@ -169,7 +170,7 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
     if (is_label_name(name) &&
         none_below(file, label, [&](auto below) { return trimmed(below) == name; }))
       return numbered(true);
-    // Labels may be in another column.
+    // The label may be in another column.
     for (std::size_t c = 0; c < file.columns(); ++c)
       if (is_one_of(file.first_row()[c], {"label", "class", "target"}) && !comes_again(file, c))
         return numbered(true);
@@ -208,7 +209,7 @@ ColumnNames::ColumnNames(const std::vector<std::string>& row, const std::string&
     const auto found = exact_.find(name);
     if (found != exact_.end() && found->second != kNone) {
       std::string free;
-      // The next suffix that is free is looked for from the number of columns of this name on.
+      // The search for a free suffix starts after the last suffix given to this name.
       for (std::size_t k = std::max<std::size_t>(1, suffixes_[name]);; ++k) {
         free = cat(name, ".", k);
         if (exact_.contains(free)) continue;

@@ -22,7 +22,7 @@ inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 bool is_one_of(std::string_view name, std::initializer_list<const char*> names);
 /// Names of label columns in order of preference: "label", "class", "target", "y".
 const std::vector<std::string>& label_names();
-/// Those, in any case, and their likes.
+/// Whether a name is one of these or a similar one, ignoring case.
 bool is_label_name(std::string_view name);
 /// Names of path columns of lists, in order of preference: "filename", "path", "image" …
 const std::vector<std::string>& path_names();
@@ -36,11 +36,11 @@ struct HeaderGuess {
   bool by_label_name = false;
   std::string assumed{};  ///< text for a note on the guess; "" if there is no doubt
 };
-/// Whether the first row is names. It is when, in some column, a word is above numbers; when
-/// the label's column has a usual name, or another one is called label, class or target; when all
-/// of its fields but the label's are words that do not come again below; when a number is above
-/// words, and neither another number above numbers nor a word that comes again says otherwise; or
-/// when it counts three or more columns: 0, 1, 2.
+/// Guesses whether the first row contains names. It does if, in some column, a word is above
+/// numbers; if the label column has a usual label name, or another column is called label, class or
+/// target; if all fields except the label's are words that do not occur again below; if a number is
+/// above words, and no other number is above numbers and no word occurs again; or if the row counts
+/// three or more columns: 0, 1, 2.
 HeaderGuess guess_header(const TableFile& file, std::size_t label);
 
 /// A column in messages: "column 'town'", or "column 3 (counted from 0)" if it has no name.

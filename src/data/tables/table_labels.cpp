@@ -16,7 +16,7 @@
 namespace tenon::data {
 namespace {
 
-// Fewer different whole numbers may be classes even if each row has its own.
+// Up to this many distinct integers may be classes even if each row has a different one.
 constexpr std::size_t kFewNumbers = 20;
 
 std::optional<double> number_of(const std::string& text, const io::NumberFormat& format) {
@@ -29,7 +29,7 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
 [[noreturn]] void refuse_quantities(const LabelColumn& labels, const std::string& label,
                                     const std::string& what) {
   throw make_error<FormatError>(
-      FileName{labels.file}, ": ", labels.title, " holds numbers such as '", label, "', ", what,
+      FileName{labels.file}, ": ", labels.title, " contains numbers such as '", label, "', ", what,
       ", which are no classes: classes are whole numbers or words. Is another "
       "column the label (label=NAME)? Quantities are for a regression: tenon "
       "train … --task regression, or open_csv with classes = false. category=NAME takes "
@@ -39,8 +39,8 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
 constexpr std::int64_t kUnknownLabel = -1;
 
 struct UnknownLabels {
-  std::int64_t labelled = 0, rows = 0;  // rows with a label; those whose label is not known
-  std::size_t first = 0;                // the first of them
+  std::int64_t labelled = 0, rows = 0;  // rows with a label; rows with an unknown label
+  std::size_t first = 0;                // the first row with an unknown label
 };
 
 void take_unknown_labels(const LabelColumn& labels, const UnknownLabels& unknown,
@@ -61,7 +61,8 @@ void take_unknown_labels(const LabelColumn& labels, const UnknownLabels& unknown
        unknown.rows, cat(labels.file, ", line ", line)});
 }
 
-// The class of each text; names are the shortest texts of their values.
+// Names of the classes, ordered by value; of several texts with one value, the shortest is the
+// name.
 std::vector<std::string> numbered_names(const LabelColumn& labels,
                                         const std::vector<double>& values, Notes& notes) {
   const std::vector<std::string>& texts = labels.column.texts;

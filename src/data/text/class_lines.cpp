@@ -1,4 +1,4 @@
-// Lines of a class and one text or two, in the numbers of a tokenizer.
+// Text datasets with a tokenizer: lines of a class and one text or two.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -33,7 +33,7 @@ struct ClassLine {
   bool of_test_file = false;
 };
 
-// Lines of a class and as many texts as the first line has.
+// Lines with a class and one text or two, as in the first line.
 struct ClassLineSet {
   std::shared_ptr<const LineReader> file;  // owns the text
   std::deque<ClassLine> lines;             // grows without a copy
@@ -43,7 +43,7 @@ struct ClassLineSet {
   Notes notes;
 };
 
-// Lines that a ClassLineSet holds.
+// Lines of a ClassLineSet.
 using LinesOfPart = std::vector<const ClassLine*>;
 
 // The columns of the class and the texts of a line.
@@ -52,7 +52,7 @@ struct ClassLineColumns {
   std::vector<std::size_t> texts;
 };
 
-// As a header says. Columns that are neither are noted.
+// Finds the columns by the names in a header, and notes columns that are neither text nor class.
 ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& notes) {
   const ColumnNames& header = lines.header();
   const std::size_t count = lines.columns();
@@ -78,7 +78,7 @@ ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& 
   return out;
 }
 
-// As usual: the class, then its texts, or the other way round.
+// The columns without a header: the class before its texts, or after them.
 ClassLineColumns usual_columns(std::size_t count, bool class_last, std::int64_t line) {
   if (count < 2 || count > 3)
     throw make_error<FormatError>("line ", LineNumber{line}, " is not ",
@@ -223,11 +223,11 @@ class ClassLines : public DatasetWith<Provenance> {
   NarrowTokens tokens_;
   std::vector<Row> rows_;
   std::vector<std::int32_t> classes_;
-  TokenRow lines_;  // of each sample; below 0: of the test file
+  TokenRow lines_;  // line of each sample; negative: a line of the test file
   Notes notes_;
 };
 
-// Which lines a part has.
+// Chooses the lines of a part.
 Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names,
                     const std::vector<std::string_view>& groups, Split split,
                     const ClassLineOptions& options, const std::string& file) {
@@ -236,10 +236,10 @@ Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& name
   samples.marks.classes.reserve(all.size());
   for (const ClassLine* line : all) {
     samples.marks.classes.push_back(line->name);
-    if (line->of_test_file) samples.lies_in.resize(all.size());
+    if (line->of_test_file) samples.fixed_parts.resize(all.size());
   }
-  for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
-    if (all[k]->of_test_file) samples.lies_in[k] = Split::Test;
+  for (std::size_t k = 0; k < samples.fixed_parts.size(); ++k)
+    if (all[k]->of_test_file) samples.fixed_parts[k] = Split::Test;
   samples.marks.groups = numbers_of_words(groups);
   const bool own_test = !options.test_file.empty();
   return choose_samples(own_test ? without_test(options.split, file) : options.split, split,
@@ -249,7 +249,7 @@ Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& name
 ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
   return naming_file(file, [&] {
     ClassLineSet out = parse_class_lines(file, options);
-    if (out.lines.empty()) throw FormatError("holds no lines");
+    if (out.lines.empty()) throw FormatError("contains no lines");
     return out;
   });
 }
@@ -289,7 +289,7 @@ ClassLineSet test_lines(const ClassLineSet& own, const std::string& file,
   return out;
 }
 
-// `test`: lines of the test file, where the part takes some.
+// `test`: lines of the test file if the part contains some, otherwise null.
 std::shared_ptr<Dataset> part_of_lines(const ClassLineSet& own, const ClassLineSet* test,
                                        const Tokenizer& tokenizer, const std::string& file,
                                        Split split, const ClassLineOptions& options) {
@@ -337,7 +337,7 @@ PartReader read_class_lines(const std::string& file, std::shared_ptr<const Token
 std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                           const Tokenizer& tokenizer,
                                           const ClassLineOptions& options) {
-  return read_class_lines(file, kept_elsewhere(tokenizer), options)(split);
+  return read_class_lines(file, non_owning(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

@@ -15,7 +15,7 @@ namespace {
 
 using TokenRow = std::vector<std::int64_t>;
 
-// What one text lost, where anybody counts it.
+// Counts what one text lost in encoding, if `losses` is given.
 void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std::int64_t unknown,
                   std::string_view where) {
   if (losses == nullptr) return;
@@ -58,7 +58,7 @@ TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::i
   TokenRow tokens = tokenizer.encode(text, true, &unknown);
   count_losses(losses, tokenizer, std::ssize(tokens) > length, unknown, where);
   if (std::ssize(tokens) <= length) return tokens;
-  // What ends a text stays: [SEP].
+  // The token that ends a text, [SEP], is kept.
   const TokenRow around = tokenizer.encode("");
   const std::int64_t last = tokens.back();
   tokens.resize(at(length));
@@ -76,7 +76,7 @@ TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view firs
   const std::int64_t most = std::max<std::int64_t>(0, length - 3);
   count_losses(losses, tokenizer, std::ssize(a) + std::ssize(b) > most, unknown, where);
   if (std::ssize(a) + std::ssize(b) > most) {
-    // The longer one gives; both where neither fits half the places.
+    // The longer text is cut; both are cut if neither fits half the length.
     const bool swapped = a.size() > b.size();
     std::int64_t shorter = std::min(std::ssize(a), std::ssize(b));
     std::int64_t longer = shorter > most ? shorter : std::max(shorter, most - shorter);

@@ -139,15 +139,15 @@ bool is_held_out(std::int64_t number) {
          philox(kSplitKey, static_cast<std::uint64_t>(number), 0).v[0] % kHeldOutShare == 0;
 }
 
-// Numbers of a part: those that training has are drawn again for validation, a limited number of
-// times, as there may be no others.
+// Draws the numbers of a part. A validation number that is also in training is drawn again, a
+// limited number of times, because there may be no other numbers.
 class NumberDraws {
  public:
   NumberDraws(Split part, std::int64_t below, std::unordered_set<std::int64_t> training)
       : part_(part), below_(below), training_(std::move(training)) {
     for (std::int64_t n = below - 1; n >= 10; n /= 10) ++digits_;
   }
-  // A number of digits, then a number of so many, until it is one of the part's.
+  // Draws the number of digits, then a number with so many digits, until the number fits the part.
   std::int64_t draw(std::uint64_t key, std::int64_t index) {
     constexpr std::uint64_t kMostAttempts = 200;
     for (std::uint64_t attempt = 0;; ++attempt) {
@@ -173,10 +173,10 @@ class NumberDraws {
 
 struct DrawnPairs {
   std::vector<TextPair> pairs;
-  std::int64_t repeated = 0;  // whose numbers training has too
+  std::int64_t repeated = 0;  // pairs whose number is also in training
 };
 
-// Numbers of training do not depend on how many are for validation.
+// The numbers for training do not depend on the count for validation.
 DrawnPairs draw_pairs(Split part, std::int64_t count, const NumberPairOptions& o) {
   constexpr std::uint64_t kValidationKey = 0x5a11'd000'0000'0000ull;
   DrawnPairs out;
@@ -201,13 +201,13 @@ DrawnPairs draw_pairs(Split part, std::int64_t count, const NumberPairOptions& o
   return out;
 }
 
-// Which pairs of the files a part has.
+// Chooses the pairs of a part.
 Chosen chosen_pairs(const std::vector<TextPair>& pairs, std::size_t of_file, Split part,
                     const PairOptions& options, const std::string& file) {
   Samples samples{.name = file, .count = std::ssize(pairs)};
-  samples.lies_in.resize(pairs.size());
-  std::fill(samples.lies_in.begin() + static_cast<std::ptrdiff_t>(of_file), samples.lies_in.end(),
-            Split::Test);
+  samples.fixed_parts.resize(pairs.size());
+  std::fill(samples.fixed_parts.begin() + static_cast<std::ptrdiff_t>(of_file),
+            samples.fixed_parts.end(), Split::Test);
   std::vector<std::string_view> groups;
   if (!options.split.group.empty())
     for (const TextPair& pair : pairs) groups.emplace_back(pair.group);
@@ -230,7 +230,7 @@ PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
       const std::size_t before = out.pairs.size();
       for (TextPair& pair : parse_pairs(path, options, out.notes))
         out.pairs.push_back(std::move(pair));
-      if (out.pairs.size() == before) throw FormatError("holds no lines");
+      if (out.pairs.size() == before) throw FormatError("contains no lines");
     });
   };
   add(file);
@@ -239,7 +239,7 @@ PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
   return out;
 }
 
-// Every character must have a number; which pieces are common, only the training part says.
+// The vocabulary has all characters of all parts, and pieces learnt from the training part alone.
 Vocabulary vocabulary_of_pairs(const PairFiles& files, const std::string& file,
                                const PairOptions& options) {
   if (options.vocabulary != nullptr) return *options.vocabulary;
@@ -306,14 +306,14 @@ void check_number_pairs(const NumberPairOptions& options) {
   constexpr std::int64_t most = 1'000'000'000, least = 200;
   if (options.below < least || options.below > most)
     throw ValueError(
-        cat("number_pairs: below ", options.below, ", must lie from ", least, " to ", most));
+        cat("number_pairs: below ", options.below, ", must be from ", least, " to ", most));
   if (options.train < 1 || options.test < 1)
     throw ValueError("number_pairs: each part needs at least one pair");
   if (options.to.empty() || std::count(options.to.begin(), options.to.end(), Language::English) > 0)
     throw ValueError("number_pairs: translate to French, to German or to both");
 }
 
-// The pairs of the training part, and the pieces that they teach.
+// The training pairs, and the vocabulary learnt from them.
 struct TrainingNumbers {
   std::vector<TextPair> pairs;
   Vocabulary vocabulary;
@@ -323,7 +323,7 @@ TrainingNumbers training_numbers(const NumberPairOptions& options) {
   std::vector<TextPair> pairs = draw_pairs(Split::Train, options.train, options).pairs;
   if (options.vocabulary != nullptr) return {std::move(pairs), *options.vocabulary};
   const auto some = std::span(pairs).first(std::min(pairs.size(), kPairsThatTeachPieces));
-  // Whatever was drawn, all characters of the three languages are known.
+  // All characters of the three languages are in the vocabulary, whichever numbers were drawn.
   Vocabulary vocabulary = Vocabulary::pieces(
       text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
   return {std::move(pairs), std::move(vocabulary)};

@@ -26,18 +26,19 @@ using io::Json;
 
 constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] after question and text
 
-// ---- Tokens and their places
+// ---- Tokens and their positions
 
-// Words and signs, as bytes from and to: punctuation and ideographs are words of their
-// own, as in BERT; or words between white space.
-std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text, bool signs_apart) {
+// Byte ranges of the words of a text. With split_punctuation each punctuation character and
+// ideograph is a separate word, as in BERT; otherwise words are separated by white space.
+std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text,
+                                                          bool split_punctuation) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   bool open = false;
   std::size_t at_byte = 0;
   for (const char32_t c : code_points(text)) {
     const std::size_t bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    const bool apart = signs_apart && (is_punctuation(c) || is_chinese(c));
-    if (is_white_space(c) && !is_control_sign(c)) {  // BERT takes control signs away
+    const bool apart = split_punctuation && (is_punctuation(c) || is_chinese(c));
+    if (is_white_space(c) && !is_control_character(c)) {  // BERT removes control characters
       open = false;
     } else if (open && !apart) {
       out.back().second += bytes;
@@ -156,16 +157,16 @@ class QuestionReader {
   }
   static std::string text(const Json& json, const char* key, const std::string& what) {
     if (!json.is_object() || !json.contains(key) || !json.at(key).is_string())
-      throw FormatError(cat(what, " has no text '", key, "': it is not as SQuAD's files are"));
+      throw FormatError(cat(what, " has no string '", key, "': it is not as SQuAD's files are"));
     return json.at(key).get<std::string>();
   }
 
   const Tokenizer& tokenizer_;
   std::vector<SpanQuestion> out_;
-  std::shared_ptr<const SpanText> text_;  // the last one: questions of a text follow one another
+  std::shared_ptr<const SpanText> text_;  // of the last question: questions of a text are adjacent
 };
 
-// The first and last token of the first answer; -1: there is none.
+// The first and last token of the first answer; -1 if there is no answer.
 std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked,
                                                        const Tokenizer& tokenizer) {
   if (asked.answers.empty()) return {-1, -1};
@@ -182,7 +183,7 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
     last = k;
   }
   if (last < 0) return {-1, -1};
-  // Of words that the answer begins or ends within, the parts that are the answer's.
+  // If the answer begins or ends inside a word, only the tokens that belong to the answer.
   const TokenRow own = tokenizer.encode(answer, false);
   for (std::int64_t k = first; k + std::ssize(own) <= last + 1 && !own.empty(); ++k)
     if (std::equal(own.begin(), own.end(), text.tokens.begin() + k))
@@ -195,9 +196,9 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
 std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text) {
   std::int64_t unknown = 0;
   const TokenRow wanted = tokenizer.encode(text, false, &unknown);
-  for (const bool signs_apart : {true, false}) {
+  for (const bool split_punctuation : {true, false}) {
     SpanText out{text, {}, {}, unknown};
-    for (const auto& [from, to] : words_of(text, signs_apart))
+    for (const auto& [from, to] : words_of(text, split_punctuation))
       for (const std::int64_t token :
            tokenizer.encode(std::string_view(text).substr(from, to - from), false)) {
         out.tokens.push_back(token);
@@ -274,7 +275,7 @@ std::int64_t SpanDataset::behind_question(const SpanWindow& window) const {
   return std::ssize(asked_[at(window.question)]) + 2;
 }
 
-// Windows that share `stride` tokens, the last up to the text's end.
+// Adds windows that overlap by `stride` tokens; the last one reaches the end of the text.
 void SpanDataset::add_windows(std::int64_t question, const SpanOptions& options) {
   const std::int64_t asked = std::ssize(asked_[at(question)]),
                      room = options.length - kAround - asked,
@@ -331,7 +332,7 @@ std::vector<SpanQuestion> questions_of(const std::string& file, const Tokenizer&
   return questions;
 }
 
-// Which questions a part has.
+// Chooses the questions of a part.
 std::vector<SpanQuestion> chosen_questions(const std::vector<const SpanQuestion*>& all,
                                            Samples samples, const std::string& file, Split split,
                                            const SpanOptions& options) {
@@ -362,9 +363,10 @@ PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> 
     const Tokenizer& tokenizer = *kept;
     Samples samples;
     std::vector<const SpanQuestion*> all;
-    const auto add = [&](const std::vector<SpanQuestion>& questions, std::optional<Split> lies_in) {
+    const auto add = [&](const std::vector<SpanQuestion>& questions,
+                         std::optional<Split> fixed_part) {
       for (const SpanQuestion& question : questions)
-        all.push_back(&question), samples.lies_in.push_back(lies_in);
+        all.push_back(&question), samples.fixed_parts.push_back(fixed_part);
     };
     if (!own_test || split != Split::Test) add(own(), std::nullopt);
     if (own_test && (split == Split::Test || split == Split::All)) add(test(), Split::Test);
@@ -383,7 +385,7 @@ PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> 
 
 std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
                                     const Tokenizer& tokenizer, const SpanOptions& options) {
-  return read_spans(file, kept_elsewhere(tokenizer), options)(split);
+  return read_spans(file, non_owning(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

@@ -1,5 +1,5 @@
-// Questions with answers in texts, and the windows that a network sees of them: for the set of
-// training, for its evaluation, and for one question of a user.
+// Questions with answers in texts, and the windows that a network reads: for training, evaluation,
+// and a single question of a user.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,14 @@
 
 namespace tenon::data {
 
-/// A text in tokens, and for each token the bytes, from and to, of the word or sign that it is part
-/// of.
+/// A text as tokens, and for each token the byte range of the word that it belongs to.
 struct SpanText {
   std::string text;
   std::vector<std::int64_t> tokens;
   std::vector<std::pair<std::size_t, std::size_t>> bytes;
-  std::int64_t unknown = 0;  ///< words or signs that the vocabulary does not hold
+  std::int64_t unknown = 0;  ///< words or characters that are not in the vocabulary
 };
-/// Throws ValueError for a tokenizer that makes other tokens of words than of the text they are in.
+/// Throws ValueError if the tokenizer encodes single words differently from the whole text.
 std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text);
 
 struct SpanQuestion {
@@ -32,19 +31,19 @@ struct SpanQuestion {
   std::shared_ptr<const SpanText> text;
   std::vector<std::string> answers{};  ///< none: the text has no answer
   std::int64_t place = -1;             ///< of the first answer, in bytes; -1: searched
-  std::string file{};                  ///< that it was read from
+  std::string file{};                  ///< the file of the question
 };
 
-/// Of the bytes of a file: SQuAD's JSON, or lines. Throws FormatError naming a line or a question,
-/// and as span_text().
+/// Parses the bytes of a file: SQuAD's JSON, or lines. Throws FormatError naming a line or a
+/// question, and as span_text().
 std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string_view bytes);
 
 /// A part of a text after its question.
 struct SpanWindow {
-  std::int64_t question = 0;          ///< its number
+  std::int64_t question = 0;          ///< number of the question
   std::int64_t first = 0, count = 0;  ///< tokens of the text
-  std::int64_t begin = 0, end = 0;    ///< places of the answer in the row; 0: not here
-  std::int64_t number = 0;            ///< among those of its question
+  std::int64_t begin = 0, end = 0;    ///< positions of the answer in the row; 0: not in this window
+  std::int64_t number = 0;            ///< number among the windows of its question
 };
 
 class SpanDataset : public Dataset, public Provenance {
@@ -56,7 +55,7 @@ class SpanDataset : public Dataset, public Provenance {
 
   const std::vector<SpanQuestion>& questions() const { return questions_; }
   const std::vector<SpanWindow>& windows() const { return windows_; }
-  /// Questions from `first` on, up to so many. Throws ValueError where there are none.
+  /// At most `count` questions from `first` on. Throws ValueError if there are none.
   SpanDataset part(std::int64_t first, std::int64_t count) const;
   /// Where a window's part of the text begins in its row.
   std::int64_t behind_question(const SpanWindow& window) const;

@@ -73,8 +73,8 @@ std::string text_of(const std::string& text, const Stretches& stretches) {
   return out;
 }
 
-// The tokens of a vocabulary that is learnt from the training part. Every character must have a
-// number; which words are common, only the training part says.
+// Learns the vocabulary. It has all characters of the whole text; words and pieces are learnt from
+// the training part alone.
 Vocabulary vocabulary_of(const std::string& whole, const Stretches& train,
                          const TextOptions& options) {
   if (options.vocabulary != nullptr) return *options.vocabulary;
@@ -90,7 +90,8 @@ TextDataset::Text windows_of(const std::string& file, Split part, const std::str
                              const Stretches& stretches, const Vocabulary& vocabulary,
                              std::int64_t length) {
   constexpr std::size_t kAtOnce = std::size_t{1}
-                                  << 20;  // bytes: numbers are wider than what is kept
+                                  << 20;  // bytes encoded at a time, because 64-bit numbers take
+                                          // more memory than the kept tokens
   TextDataset::Text out{file, part, NarrowTokens(vocabulary.size()), {}, {}};
   std::vector<std::int64_t> counts;
   std::int64_t unknown = 0;
@@ -123,7 +124,7 @@ TextOptions whole_text(const TextOptions& options) {
   return out;
 }
 
-// A text, its stretches, and the vocabulary that the training part teaches.
+// A text, the ranges of its parts, and the vocabulary learnt from the training part.
 struct ReadText {
   std::string text;
   TextParts parts;
@@ -136,7 +137,7 @@ bool needs_utf8(const TextOptions& options) {
 
 std::string checked_text(const std::string& file, const TextOptions& options) {
   std::string text = io::as_text(io::read_file(file), file);
-  // Of whichever part: the place that is named is one of the file.
+  // The whole file is checked, so that the position in an error is a position in the file.
   if (needs_utf8(options)) check_utf8(text);
   return text;
 }

@@ -16,7 +16,8 @@ namespace {
 
 bool is_white(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// The next place at which the text may be cut. Text without white space is cut between characters.
+// The next position at which the text may be cut. Text without white space is cut between
+// characters.
 std::size_t cut_from(std::string_view text, std::size_t place, bool between_words) {
   constexpr std::size_t kFarthest = 256;
   if (between_words && place > 0 && place < text.size())

@@ -19,14 +19,14 @@ PartReader read_text(const std::string& file, const TextOptions& options);
 PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                            const TokenTextOptions& options);
 PartReader read_pairs(const std::string& file, const PairOptions& options);
-/// As number_pairs().
+/// Like number_pairs(), for all parts.
 PartReader draw_number_pairs(const NumberPairOptions& options);
 PartReader read_class_lines(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                             const ClassLineOptions& options);
 PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                       const SpanOptions& options);
 
-/// What `f` returns; its errors begin with the file.
+/// Calls f() and adds the file's name to the messages of its errors.
 template <class F>
 auto naming_file(const std::string& file, const F& f) {
   try {
@@ -38,8 +38,8 @@ auto naming_file(const std::string& file, const F& f) {
   }
 }
 
-/// A tokenizer that somebody else keeps.
-inline std::shared_ptr<const Tokenizer> kept_elsewhere(const Tokenizer& tokenizer) {
+/// A pointer to a tokenizer that the caller keeps alive.
+inline std::shared_ptr<const Tokenizer> non_owning(const Tokenizer& tokenizer) {
   return {std::shared_ptr<const void>(), &tokenizer};
 }
 

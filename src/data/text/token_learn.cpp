@@ -1,7 +1,7 @@
-// Learning a vocabulary: the commonest neighbours are joined, again and again.
+// Learns a vocabulary: merges the most frequent pair of neighbours repeatedly.
 //
-// Counts are kept up to date beside each join, and a heap whose entries may be out of date gives
-// the commonest: time is in proportion to the words that change.
+// Pair counts are updated on each merge. A heap, whose entries may be outdated, returns the most
+// frequent pair, so the time is proportional to the words that change.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -22,7 +22,7 @@ using NeighbourPair = std::pair<std::int64_t, std::int64_t>;
 struct CountedPair {
   std::int64_t count;
   NeighbourPair pair;
-  bool operator<(const CountedPair& other) const {  // the heap's top is the commonest
+  bool operator<(const CountedPair& other) const {  // most frequent first
     return count != other.count ? count < other.count : other.pair < pair;
   }
 };
@@ -51,9 +51,9 @@ class Learner {
       CountedWord counted{{}, count};
       counted.tokens.reserve(word.size());
       for (std::size_t k = 0; k < word.size(); ++k) {
-        std::string sign = marked && k > 0 ? model_.prefix : std::string();
-        append_utf8(sign, word[k]);
-        counted.tokens.push_back(add(sign));
+        std::string character = marked && k > 0 ? model_.prefix : std::string();
+        append_utf8(character, word[k]);
+        counted.tokens.push_back(add(character));
       }
       words_.push_back(std::move(counted));
     }
@@ -149,11 +149,11 @@ TokenModel learn_tokens(const WordCounts& words, TokenModel::Kind kind, std::int
                         const std::vector<std::string>& first) {
   Learner learner(words, kind, most);
   for (const std::string& token : first) learner.add(token);
-  std::set<char32_t> signs(alphabet.begin(), alphabet.end());
-  for (const auto& entry : words) signs.insert(entry.first.begin(), entry.first.end());
-  for (const char32_t sign : signs) {
+  std::set<char32_t> characters(alphabet.begin(), alphabet.end());
+  for (const auto& entry : words) characters.insert(entry.first.begin(), entry.first.end());
+  for (const char32_t character : characters) {
     std::string text;
-    append_utf8(text, sign);
+    append_utf8(text, character);
     learner.add(text);
   }
   learner.take_words(words);

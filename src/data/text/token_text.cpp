@@ -1,4 +1,4 @@
-// Text in the numbers of a tokenizer: windows to go on from, and windows with hidden words.
+// Text datasets with a tokenizer: windows for language modelling, and windows with masked words.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -25,7 +25,7 @@ namespace {
 
 using TokenRow = std::vector<std::int64_t>;
 
-// Tokens of a part of a text, where its windows begin, and what the vocabulary does not hold.
+// The tokens of a part of a text, the starts of its windows, and notes on unknown words.
 struct WindowText {
   std::string file;
   Split part;
@@ -144,14 +144,14 @@ class HiddenWords : public DatasetWith<Provenance, AugmentedSamples> {
   bool testing_;
 };
 
-// A text, and the stretches of its parts.
+// A text, and the ranges of its parts.
 struct OwnText {
   std::string text;
   TextParts parts;
 };
 
-// Checked as a whole: the tokenizer sees one stretch at a time and would count bytes from its
-// start.
+// The whole text is checked here, because the tokenizer reads one range at a time and would count
+// bytes from its start.
 std::string whole_text_of(const std::string& file) {
   std::string text = io::as_text(io::read_file(file), file);
   if (const std::size_t bad = io::not_utf8(text); bad != std::string::npos)
@@ -160,7 +160,7 @@ std::string whole_text_of(const std::string& file) {
   return text;
 }
 
-// Windows of a part that is those stretches of a file's text.
+// The windows of a part; `stretches` are its ranges of the file's text.
 WindowText token_windows(const std::string& path, Split part, std::string_view text,
                          const Stretches& stretches, const Tokenizer& tokenizer,
                          const TokenTextOptions& options) {
@@ -233,7 +233,7 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
     };
     const auto of_test_file = [&] {
       const std::string text = whole_text_of(options.test_file);
-      (void)text_parts(text, options.split, true, true, file);  // refuses what divides no text
+      (void)text_parts(text, options.split, true, true, file);  // checks the options
       return windows(options.test_file, Split::Test, text, {{0, text.size()}});
     };
     const bool own_test = !options.test_file.empty();
@@ -251,7 +251,7 @@ PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokeni
 std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
                                          const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
-  return read_token_text(file, kept_elsewhere(tokenizer), options)(split);
+  return read_token_text(file, non_owning(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

@@ -80,7 +80,7 @@ void tidy_up(std::string& piece) {
   }
 }
 
-// Bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest part of a sign.
+// Bytes as text. Invalid UTF-8 becomes U+FFFD, one for each longest prefix of a character.
 std::string shown_bytes(const std::string& bytes) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -110,7 +110,7 @@ std::string shown_bytes(const std::string& bytes) {
 
 struct Tokenizer::Impl {
   explicit Impl(TokenizerParts given)
-      : parts(std::move(given)), words(parts.model), raw(parts, false), uniform(parts, true) {
+      : parts(std::move(given)), words(parts.model), raw(parts, false), normalized(parts, true) {
     texts.reserve(parts.model.numbers.size());
     for (const auto& [text, number] : parts.model.numbers) texts.insert_or_assign(number, text);
     for (const AddedToken& token : parts.added) {
@@ -123,12 +123,12 @@ struct Tokenizer::Impl {
 
   TokenizerParts parts;
   WordEncoder words;
-  AddedFinder raw, uniform;
+  AddedFinder raw, normalized;
   std::int64_t size = 0;
-  /// By number; there may be far fewer than the largest number. Views of `parts`.
+  /// Token texts by number, as views of `parts`. A map, because numbers may have large gaps.
   std::unordered_map<std::int64_t, std::string_view> texts;
   std::unordered_map<std::int64_t, const AddedToken*> added;
-  std::unordered_map<std::string_view, std::int64_t> numbers;  // of added tokens; the first counts
+  std::unordered_map<std::string_view, std::int64_t> numbers;  // of added tokens
 };
 
 TokenizerKind tokenizer_kind(const std::string& name) {
@@ -147,7 +147,7 @@ Tokenizer Tokenizer::open(const std::string& path) {
   for (const char* name : {"tokenizer.json", "vocab.txt", "vocab.json"})
     if (const std::string file = cat(path, "/", name); is_there(file)) return open(file);
   throw make_error<IoError>(FileName{path},
-                            ": holds none of tokenizer.json, vocab.txt and vocab.json");
+                            ": contains none of tokenizer.json, vocab.txt and vocab.json");
 }
 
 Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& options) {
@@ -158,7 +158,7 @@ Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& optio
             : std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   std::u32string alphabet;
   for (int byte = 0; bytes && byte < 256; ++byte)
-    alphabet.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
+    alphabet.push_back(character_of_byte(static_cast<unsigned char>(byte)));
   std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> places;
   WordCounts words;
   const auto count = [&](std::string_view word) {
@@ -171,14 +171,14 @@ Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& optio
   };
   for (std::size_t line = 0; line < text.size();) {
     const std::size_t end = std::min(text.find('\n', line), text.size() - 1) + 1;
-    each_word(made_uniform(code_points(text.substr(line, end - line)), parts.normal), parts.splits,
-              true, count);
+    each_word(normalize_text(code_points(text.substr(line, end - line)), parts.normal),
+              parts.splits, true, count);
     line = end;
   }
   const auto kind = bytes ? TokenModel::Kind::Bpe : TokenModel::Kind::WordPiece;
   parts.model = learn_tokens(words, kind, options.tokens, options.least, alphabet, first);
   if (!bytes) {
-    parts.model.merges.clear();  // the longest match needs none
+    parts.model.merges.clear();  // WordPiece takes the longest match and has no merges
     parts.model.unknown = parts.model.numbers.at("[UNK]");
     parts.before = {parts.model.numbers.at("[CLS]")};
     parts.behind = {parts.model.numbers.at("[SEP]")};
@@ -193,7 +193,7 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special,
   const Impl& is = *impl_;
   std::vector<std::int64_t> out;
   if (special) out = is.parts.before;
-  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  TokenStream stream(is.parts, is.words, is.raw, is.normalized, out);
   stream.push(text);
   stream.end();
   if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
@@ -207,7 +207,7 @@ void Tokenizer::encode_parts(std::string_view text,
   const Impl& is = *impl_;
   std::vector<std::int64_t> out;
   if (special) out = is.parts.before;
-  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  TokenStream stream(is.parts, is.words, is.raw, is.normalized, out);
   for (; !text.empty(); text.remove_prefix(std::min(text.size(), TokenStream::kPartBytes))) {
     stream.push(text.substr(0, TokenStream::kPartBytes));
     use(out);
@@ -226,7 +226,7 @@ void Tokenizer::encode_file(const std::string& path,
   const io::InputFile file(path);
   std::vector<std::int64_t> out;
   if (special) out = is.parts.before;
-  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  TokenStream stream(is.parts, is.words, is.raw, is.normalized, out);
   const auto give = [&] {
     if (!out.empty()) use(out);
     out.clear();
@@ -270,12 +270,13 @@ std::string Tokenizer::decode(std::span<const std::int64_t> tokens, bool special
       out += piece;
       continue;
     }
-    const std::u32string signs = code_points(piece);
-    const bool all = std::all_of(signs.begin(), signs.end(),
-                                 [](char32_t sign) { return byte_of_sign(sign) >= 0; });
-    if (!all) out += piece;  // an added token that is text as it is
-    for (const char32_t sign : all ? signs : std::u32string())
-      out.push_back(static_cast<char>(byte_of_sign(sign)));
+    const std::u32string characters = code_points(piece);
+    const bool all = std::all_of(characters.begin(), characters.end(), [](char32_t character) {
+      return byte_of_character(character) >= 0;
+    });
+    if (!all) out += piece;  // an added token is plain text, not byte characters
+    for (const char32_t character : all ? characters : std::u32string())
+      out.push_back(static_cast<char>(byte_of_character(character)));
   }
   return is.parts.decoding == TokenDecoding::Bytes ? shown_bytes(out) : out;
 }

@@ -1,5 +1,5 @@
-// tokenizer.json and the older files of vocabularies, read and written. What is not known is
-// refused by name: a tokenizer that leaves a step out gives other numbers, and no error.
+// Reads and writes tokenizer.json and the older vocabulary files. An unknown part is refused by
+// name: a tokenizer that silently skipped a step would give wrong token numbers.
 
 #include <algorithm>
 #include <string_view>
@@ -20,8 +20,8 @@ namespace {
 using io::Json;
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
-// Every text goes through each step and gets each token around it: a small file must not make much
-// work of any text.
+// Limits: every text goes through each step and gets each template token, so a small file must not
+// make every text expensive.
 constexpr std::size_t kMostSteps = 64, kMostAround = 4096;
 
 class TokenizerJson {
@@ -42,7 +42,7 @@ class TokenizerJson {
   }
   std::string text(const Json& json, const char* key) const {
     const Json& value = member(json, key);
-    if (!value.is_string()) damaged(cat("has no text '", key, "' where one belongs"));
+    if (!value.is_string()) damaged(cat("has no string '", key, "' where one belongs"));
     return value.get<std::string>();
   }
   bool flag(const Json& json, const char* key, bool otherwise) const {
@@ -158,7 +158,7 @@ class TokenizerJson {
   void model(const Json& json, TokenizerParts& parts) const {
     TokenModel& out = parts.model;
     out.numbers = numbers(member(json, "vocab"));
-    // Files of before 2020 do not say the type; merges do.
+    // Files from before 2020 lack the type; merges identify BPE.
     const bool named = member(json, "type").is_string();
     const std::string type = named                               ? text(json, "type")
                              : member(json, "merges").is_array() ? "BPE"
@@ -203,7 +203,7 @@ class TokenizerJson {
   void post_processor(const Json& json, TokenizerParts& parts, int depth = 0) const {
     if (json.is_null()) return;
     const std::string type = text(json, "type");
-    if (type == "ByteLevel") return;  // changes offsets alone
+    if (type == "ByteLevel") return;  // affects offsets only
     if (type == "Sequence" && depth == 0) {
       for (const Json& each : list(json, "processors")) post_processor(each, parts, 1);
     } else if (type == "BertProcessing" || type == "RobertaProcessing") {
@@ -229,7 +229,7 @@ class TokenizerJson {
     static const Json none;
     for (const Json& piece : list(json, "single")) {
       if (!member(piece, "Sequence").is_null()) {
-        if (std::exchange(seen, true)) damaged("has a template that holds its text twice");
+        if (std::exchange(seen, true)) damaged("has a template that contains its text twice");
         continue;
       }
       const std::string token = text(member(piece, "SpecialToken"), "id");
@@ -240,7 +240,7 @@ class TokenizerJson {
         damaged(cat("has a template of more than ", kMostAround, " tokens on a side of its text"));
       for (const Json& number : numbers) side.push_back(whole(number, "a template"));
     }
-    if (!seen) damaged("has a template that does not hold its text");
+    if (!seen) damaged("has a template that does not contain its text");
   }
 
   void decoder(const Json& json, TokenizerParts& parts) const {
@@ -329,7 +329,7 @@ Json json_of_splits(const TokenizerParts& parts) {
   return Json().add("type", "Sequence").add("pretokenizers", std::move(steps));
 }
 
-// Texts by number; there may be far fewer than the largest number.
+// Token texts by number. A map, because numbers may have large gaps.
 using TextsByNumber = std::unordered_map<std::int64_t, std::string>;
 
 const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
@@ -341,7 +341,7 @@ const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
 Json json_of_template(const TokenizerParts& parts, const TextsByNumber& texts) {
   if (parts.before.empty() && parts.behind.empty()) return nullptr;
   Json single = Json::array(), pair = Json::array(), special = Json::object();
-  std::unordered_set<std::string_view> known;  // in `special`
+  std::unordered_set<std::string_view> known;  // texts already in `special`
   const auto add = [&](Json& list, const std::vector<std::int64_t>& numbers, int type) {
     for (const std::int64_t number : numbers) {
       const std::string& text = text_of(texts, number);
@@ -495,7 +495,7 @@ TokenizerParts parse_vocab_txt(std::string_view bytes, const std::string& name, 
   TokenizerParts parts = parts_as_bert(lower);
   parts.model.kind = TokenModel::Kind::WordPiece;
   std::int64_t number = 0;
-  code_points(bytes);  // refuses what is not UTF-8
+  code_points(bytes);  // throws if the text is not UTF-8
   each_line_of(bytes, [&](std::string_view line) {
     while (line.ends_with(' ') || line.ends_with('\t')) line.remove_suffix(1);
     parts.model.numbers.insert_or_assign(std::string(line), number++);

@@ -59,23 +59,23 @@ std::vector<std::string> commonest(std::string_view text, std::int64_t most) {
   return tokens;
 }
 
-// The bytes of a sign, the first one highest: these ascend as code points do.
-std::uint32_t packed(std::string_view sign) {
+// The bytes of a character as one number, first byte highest: ordered like code points.
+std::uint32_t packed(std::string_view character) {
   std::uint32_t out = 0;
   for (std::size_t k = 0; k < 4; ++k)
-    out = out << 8 | (k < sign.size() ? static_cast<unsigned char>(sign[k]) : 0);
+    out = out << 8 | (k < character.size() ? static_cast<unsigned char>(character[k]) : 0);
   return out;
 }
 
 std::vector<std::string> characters(std::initializer_list<std::string_view> texts) {
   std::array<bool, 128> ascii{};
   std::set<std::uint32_t> others;
-  std::uint32_t last = 0;  // which often come again at once
+  std::uint32_t last = 0;  // skips repeats of the last character
   for (const std::string_view text : texts)
-    split(text, TextUnit::Characters, [&](std::string_view sign) {
-      if (sign.size() == 1) {
-        ascii[static_cast<unsigned char>(sign[0])] = true;
-      } else if (const std::uint32_t bytes = packed(sign); bytes != last) {
+    split(text, TextUnit::Characters, [&](std::string_view character) {
+      if (character.size() == 1) {
+        ascii[static_cast<unsigned char>(character[0])] = true;
+      } else if (const std::uint32_t bytes = packed(character); bytes != last) {
         others.insert(bytes);
         last = bytes;
       }

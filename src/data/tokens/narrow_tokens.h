@@ -31,13 +31,13 @@ class NarrowTokens {
   std::int64_t size() const {
     return std::visit([](const auto& tokens) { return std::ssize(tokens); }, tokens_);
   }
-  /// Writes `count` numbers from place `from` on, and returns the address after them.
+  /// Writes `count` numbers from position `from` on, and returns the address after them.
   std::int64_t* copy(std::int64_t from, std::int64_t count, std::int64_t* out) const {
     return std::visit(
         [&](const auto& tokens) { return std::copy_n(tokens.begin() + from, count, out); },
         tokens_);
   }
-  /// Bytes that are held.
+  /// Bytes of memory in use.
   std::size_t bytes() const {
     return std::visit([](const auto& tokens) { return tokens.capacity() * sizeof(tokens[0]); },
                       tokens_);

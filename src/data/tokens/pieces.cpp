@@ -14,10 +14,10 @@
 namespace tenon::data {
 namespace {
 
-// Text without spaces is cut, so that no word takes long.
-constexpr std::size_t kLongestWord = 256;  // bytes, but for the last character
+// Text without spaces is cut into words of this length, to bound the time for a word.
+constexpr std::size_t kLongestWord = 256;  // bytes, not counting the last character
 
-// Calls use(word) for each word with the space before it, and each other sign.
+// Calls use(word) for each word with the space before it, and for each other character.
 template <class Use>
 void split_words(std::string_view text, const Use& use) {
   for (std::size_t at = 0; at < text.size();) {
@@ -40,9 +40,9 @@ std::vector<std::string> characters_of(const std::string& word) {
 
 using Numbers = TokenNumbers;
 
-// Which token two neighbours are together; `none` where they are none.
-std::int64_t together(const std::string& a, const std::string& b, const Numbers& numbers,
-                      std::int64_t none) {
+// The token that two neighbours form merged_token; `none` if they form none.
+std::int64_t merged_token(const std::string& a, const std::string& b, const Numbers& numbers,
+                          std::int64_t none) {
   const auto found = numbers.find(a + b);
   return found == numbers.end() ? none : found->second;
 }
@@ -50,9 +50,9 @@ std::int64_t together(const std::string& a, const std::string& b, const Numbers&
 std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& numbers) {
   const std::int64_t none = std::ssize(numbers);
   std::vector<std::string> parts = characters_of(word);
-  std::vector<std::int64_t> joins;  // of part k with the one after it
+  std::vector<std::int64_t> joins;  // the token of parts k and k + 1
   for (std::size_t k = 0; k + 1 < parts.size(); ++k)
-    joins.push_back(together(parts[k], parts[k + 1], numbers, none));
+    joins.push_back(merged_token(parts[k], parts[k + 1], numbers, none));
   while (!joins.empty()) {
     const auto lowest = std::min_element(joins.begin(), joins.end());
     if (*lowest == none) break;
@@ -60,9 +60,9 @@ std::vector<std::int64_t> encode_word(const std::string& word, const Numbers& nu
     parts[at(k)] += parts[at(k) + 1];
     parts.erase(parts.begin() + k + 1);
     joins.erase(joins.begin() + k);
-    if (k > 0) joins[at(k) - 1] = together(parts[at(k) - 1], parts[at(k)], numbers, none);
+    if (k > 0) joins[at(k) - 1] = merged_token(parts[at(k) - 1], parts[at(k)], numbers, none);
     if (at(k) < joins.size())
-      joins[at(k)] = together(parts[at(k)], parts[at(k) + 1], numbers, none);
+      joins[at(k)] = merged_token(parts[at(k)], parts[at(k) + 1], numbers, none);
   }
   std::vector<std::int64_t> out;
   out.reserve(parts.size());
@@ -84,7 +84,7 @@ struct NeighboursHash {
   }
 };
 
-// The words of a text as tokens, and the places of each pair of neighbours.
+// The words of a text as tokens, and the words that contain each pair of neighbours.
 class Joiner {
  public:
   Joiner(std::string_view text, const Numbers& numbers) {
@@ -105,12 +105,13 @@ class Joiner {
     changed_.clear();
   }
 
-  // The most frequent neighbours, of equals those of lower numbers; false if none occur twice.
-  bool commonest(Neighbours& out) {
+  // The most frequent pair, and of equally frequent pairs the one with lower numbers; false if no
+  // pair occurs twice.
+  bool most_frequent(Neighbours& out) {
     for (; !heap_.empty(); heap_.pop()) {
       const Candidate top = heap_.top();
       if (top.count < 2) return false;
-      if (places_.at(top.pair).count != top.count) continue;  // counted again since
+      if (places_.at(top.pair).count != top.count) continue;  // outdated: the count has changed
       out = top.pair;
       return true;
     }
@@ -146,7 +147,7 @@ class Joiner {
   };
   struct Place {
     std::int64_t count = 0;
-    std::vector<std::size_t> words;  // that have or had them; some of them twice
+    std::vector<std::size_t> words;  // words that have or had the pair, possibly repeated
   };
   struct Candidate {
     std::int64_t count;
@@ -211,9 +212,9 @@ void join_pieces(std::string_view text, std::int64_t most, std::vector<std::stri
   for (std::size_t k = 0; k < tokens.size(); ++k)
     numbers.emplace(tokens[k], static_cast<std::int64_t>(k));
   Joiner joiner(text, numbers);
-  for (Neighbours pair; std::ssize(tokens) < most && joiner.commonest(pair);) {
+  for (Neighbours pair; std::ssize(tokens) < most && joiner.most_frequent(pair);) {
     std::string piece = tokens[at(pair.first)] + tokens[at(pair.second)];
-    // Other neighbours may have been joined to the same text before: then they have its number.
+    // Another pair may have formed the same text before; then its number is used.
     const auto [found, is_new] = numbers.emplace(piece, std::ssize(tokens));
     if (is_new) tokens.push_back(std::move(piece));
     joiner.join(pair, found->second);

@@ -15,12 +15,12 @@ std::uint64_t pair_key(std::int64_t left, std::int64_t right) {
 }
 
 // Bytes of the first UTF-8 character of a well-formed text.
-std::size_t sign_bytes(std::string_view text) {
+std::size_t character_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-bool begins_sign(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 }  // namespace
 
@@ -36,9 +36,9 @@ const PairMerger::Merge* PairMerger::find(std::int64_t left, std::int64_t right)
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// With few characters, each merge looks at all remaining ones.
+// For short words: each merge scans all remaining pairs.
 void PairMerger::join_few(std::vector<std::int64_t>& tokens) const {
-  std::array<const Merge*, kFew> merges{};  // of a token with the one after it
+  std::array<const Merge*, kFew> merges{};  // merge of each token with its successor
   std::size_t count = tokens.size();
   for (std::size_t k = 0; k + 1 < count; ++k) merges[k] = find(tokens[k], tokens[k + 1]);
   for (;;) {
@@ -63,9 +63,9 @@ void PairMerger::join(std::vector<std::int64_t>& tokens) const {
   if (tokens.size() <= kFew) return join_few(tokens);
   struct Candidate {
     std::int32_t rank;
-    std::uint32_t left;                             // its place
-    std::int32_t first, second;                     // the tokens there: otherwise it is out of date
-    bool operator<(const Candidate& other) const {  // the heap's top is the earliest
+    std::uint32_t left;          // position of the left token
+    std::int32_t first, second;  // the tokens when it was added; outdated if they changed
+    bool operator<(const Candidate& other) const {  // the earliest merge is at the top of the heap
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
   };
@@ -124,7 +124,7 @@ std::int64_t WordEncoder::append_pairs(std::string_view word,
   std::int64_t unknown = 0;
   bool unknown_before = false;
   for (std::size_t from = 0; from < word.size();) {
-    const std::size_t count = sign_bytes(word.substr(from));
+    const std::size_t count = character_bytes(word.substr(from));
     const auto found = model_.numbers.find(word.substr(from, count));
     const bool known = found != model_.numbers.end();
     if (known)
@@ -140,10 +140,9 @@ std::int64_t WordEncoder::append_pairs(std::string_view word,
   return unknown;
 }
 
-// The longest token of the vocabulary, then the longest of the rest; a rest without one makes the
-// whole word unknown. Only sizes that tokens have are looked for, so that a word takes a time in
-// proportion to its length, whatever length a file allows. Tokens are UTF-8: they end at the end of
-// a character.
+// Takes the longest token that the word begins with, then the longest for the rest; if the rest has
+// none, the whole word is unknown. Only lengths that occur among the tokens are tried, so the time
+// is proportional to the length of the word. Tokens are UTF-8, so they end between characters.
 std::int64_t WordEncoder::append_longest(std::string_view word,
                                          std::vector<std::int64_t>& out) const {
   const std::size_t before = out.size();
@@ -152,8 +151,8 @@ std::int64_t WordEncoder::append_longest(std::string_view word,
     if (model_.unknown) out.push_back(*model_.unknown);
     return std::int64_t{1};
   };
-  const auto signs = std::count_if(word.begin(), word.end(), begins_sign);
-  if (static_cast<std::size_t>(signs) > model_.longest) return unknown();
+  const auto characters = std::count_if(word.begin(), word.end(), begins_character);
+  if (static_cast<std::size_t>(characters) > model_.longest) return unknown();
   std::string candidate;
   for (std::size_t from = 0; from < word.size();) {
     const std::size_t rest = word.size() - from, start = from;

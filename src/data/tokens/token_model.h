@@ -20,7 +20,7 @@ struct TextHash {
 };
 using TokenNumbers = std::unordered_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
 
-/// What of two neighbours is joined, first ones first.
+/// A merge: the token that two neighbours become. Earlier merges have priority.
 struct TokenMerge {
   std::int64_t left, right, joined;
 };
@@ -48,13 +48,13 @@ struct TokenModel {
   TokenNumbers numbers;
   std::vector<TokenMerge> merges;
   std::optional<std::int64_t> unknown;
-  bool join_unknown = false;  // of Bpe: neighbours that are unknown are one
-  bool whole_words = false;   // of Bpe: a word of the vocabulary is not taken apart
-  std::string prefix = "##";  // of WordPiece: of parts after a word's first
-  std::size_t longest = 100;  // of WordPiece: most characters of a word that is split
+  bool join_unknown = false;  // BPE: neighbouring unknown characters become one token
+  bool whole_words = false;   // BPE: a word in the vocabulary is not split
+  std::string prefix = "##";  // WordPiece: prefix of tokens that continue a word
+  std::size_t longest = 100;  // WordPiece: longer words are unknown, in characters
 };
 
-/// Words into numbers, by a model that outlives it.
+/// Converts words to token numbers. The model must outlive it.
 class WordEncoder {
  public:
   explicit WordEncoder(const TokenModel& model);
@@ -68,8 +68,8 @@ class WordEncoder {
 
   const TokenModel& model_;
   PairMerger merger_;
-  /// Of WordPiece: how many bytes tokens have that may begin a word, and those that may follow
-  /// without their prefix; descending. Others need not be looked for.
+  /// WordPiece: the lengths in bytes of tokens that may begin a word, and of tokens that continue
+  /// one (without prefix), descending. Other lengths need not be tried.
   std::vector<std::size_t> first_sizes_, later_sizes_;
 };
 

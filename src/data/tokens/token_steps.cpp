@@ -1,4 +1,4 @@
-// Normalising and splitting as Hugging Face's tokenizers do.
+// Normalization and splitting as in Hugging Face's tokenizers.
 #include "data/tokens/token_steps.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::u32string cleaned_for_bert(const std::u32string& text, const NormalStep& st
   out.reserve(text.size());
   for (const char32_t c : text) {
     if (step.clean) {
-      if (c == 0 || c == replacement || is_control_sign(c)) continue;
+      if (c == 0 || c == replacement || is_control_character(c)) continue;
       if (is_white_space(c)) {
         out.push_back(' ');
         continue;
@@ -93,11 +93,11 @@ std::size_t contraction(std::u32string_view text, std::size_t at) {
   return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-enum class Sign { Letter, Number, Space, Other };
-Sign sign_kind(char32_t c) {
-  if (is_letter(c)) return Sign::Letter;
-  if (is_number(c)) return Sign::Number;
-  return is_white_space(c) ? Sign::Space : Sign::Other;
+enum class CharacterKind { Letter, Number, Space, Other };
+CharacterKind character_kind(char32_t c) {
+  if (is_letter(c)) return CharacterKind::Letter;
+  if (is_number(c)) return CharacterKind::Number;
+  return is_white_space(c) ? CharacterKind::Space : CharacterKind::Other;
 }
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
@@ -107,10 +107,10 @@ void split_as_gpt2(std::u32string_view text, const Use& use) {
     std::size_t end = at + contraction(text, at);
     if (end == at) {
       const bool space = text[at] == ' ' && at + 1 < text.size();
-      const Sign kind = sign_kind(text[space ? at + 1 : at]);
-      if (kind != Sign::Space) {
+      const CharacterKind kind = character_kind(text[space ? at + 1 : at]);
+      if (kind != CharacterKind::Space) {
         end = at + (space ? 2 : 1);
-        while (end < text.size() && sign_kind(text[end]) == kind) ++end;
+        while (end < text.size() && character_kind(text[end]) == kind) ++end;
       } else {
         while (end < text.size() && is_white_space(text[end])) ++end;
         if (end < text.size() && end - at > 1) --end;  // the last one belongs to what follows
@@ -123,29 +123,29 @@ void split_as_gpt2(std::u32string_view text, const Use& use) {
 
 // GPT-2 represents bytes that are not visible Latin-1 characters by the code points from 256 on, in
 // order.
-struct ByteSigns {
-  ByteSigns() {
+struct ByteCharacters {
+  ByteCharacters() {
     back.fill(-1);
     char32_t next = 256;
     for (int byte = 0; byte < 256; ++byte) {
       const bool visible = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) ||
                            (byte >= 0xae && byte <= 0xff);
-      const char32_t sign = visible ? static_cast<char32_t>(byte) : next++;
-      signs[static_cast<std::size_t>(byte)] = sign;
-      back[sign] = byte;
+      const char32_t character = visible ? static_cast<char32_t>(byte) : next++;
+      characters[static_cast<std::size_t>(byte)] = character;
+      back[character] = byte;
     }
   }
-  std::array<char32_t, 256> signs{};
+  std::array<char32_t, 256> characters{};
   std::array<int, 512> back{};
 };
-const ByteSigns& byte_signs() {
-  static const ByteSigns table;
+const ByteCharacters& byte_characters() {
+  static const ByteCharacters table;
   return table;
 }
 
 }  // namespace
 
-std::u32string made_uniform(std::u32string text, const std::vector<NormalStep>& steps) {
+std::u32string normalize_text(std::u32string text, const std::vector<NormalStep>& steps) {
   for (const NormalStep& step : steps) text = after(text, step);
   return text;
 }
@@ -181,11 +181,11 @@ class Splitter {
       text = spaced;
     }
     const auto bytes = [&](std::u32string_view word) {
-      if (step + 1 == steps_.size()) return use_(as_signs(word));
-      std::u32string signs;
+      if (step + 1 == steps_.size()) return use_(as_characters(word));
+      std::u32string characters;
       for (const char byte : utf8(word))
-        signs.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
-      next(signs);
+        characters.push_back(character_of_byte(static_cast<unsigned char>(byte)));
+      next(characters);
     };
     if (how.pattern)
       split_as_gpt2(text, bytes);
@@ -195,13 +195,13 @@ class Splitter {
 
  private:
   // The characters that represent a word's bytes.
-  std::string_view as_signs(std::u32string_view word) {
+  std::string_view as_characters(std::u32string_view word) {
     word_.clear();
     char bytes[4];
     for (const char32_t c : word) {
       const std::size_t count = encode_utf8(c, bytes);
       for (std::size_t k = 0; k < count; ++k)
-        append_utf8(word_, sign_of_byte(static_cast<unsigned char>(bytes[k])));
+        append_utf8(word_, character_of_byte(static_cast<unsigned char>(bytes[k])));
     }
     return word_;
   }
@@ -231,10 +231,12 @@ bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitS
   }
   // A space may belong to what follows it, and a letter to the apostrophe before it.
   if (!steps[0].pattern || space_before) return false;
-  return space_after || (before != '\'' && sign_kind(before) != sign_kind(after));
+  return space_after || (before != '\'' && character_kind(before) != character_kind(after));
 }
 
-char32_t sign_of_byte(unsigned char byte) { return byte_signs().signs[byte]; }
-int byte_of_sign(char32_t sign) { return sign < 512 ? byte_signs().back[sign] : -1; }
+char32_t character_of_byte(unsigned char byte) { return byte_characters().characters[byte]; }
+int byte_of_character(char32_t character) {
+  return character < 512 ? byte_characters().back[character] : -1;
+}
 
 }  // namespace tenon::data

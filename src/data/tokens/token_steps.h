@@ -1,5 +1,5 @@
-// The steps of a tokenizer before its vocabulary: how a text is made uniform, and where it falls
-// into words. Each is a value that a tokenizer.json can say.
+// The steps of a tokenizer before its vocabulary: normalization of the text, and splitting into
+// words. tokenizer.json can express each of them.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 namespace tenon::data {
 
 struct NormalStep {
-  /// StripAccents takes all marks away, Bert the nonspacing ones of what is taken apart.
+  /// StripAccents removes all marks; Bert decomposes characters and removes nonspacing marks.
   enum class Kind { Bert, Form, Lower, StripAccents } kind = Kind::Lower;
   NormalForm form = NormalForm::C;
   // Of Kind::Bert.
-  bool clean = true, chinese = true, accents = true, lower = true;  // accents: take them away
+  bool clean = true, chinese = true, accents = true, lower = true;  // accents: remove them
 };
-std::u32string made_uniform(std::u32string text, const std::vector<NormalStep>& steps);
+std::u32string normalize_text(std::u32string text, const std::vector<NormalStep>& steps);
 
 struct SplitStep {
   /// Bert: at white space, with each punctuation character on its own. Bytes: by GPT-2's pattern,
@@ -36,7 +36,7 @@ bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitS
 
 /// The visible character for a byte in GPT-2's vocabulary, and the byte of such a
 /// character (-1: of another character).
-char32_t sign_of_byte(unsigned char byte);
-int byte_of_sign(char32_t sign);
+char32_t character_of_byte(unsigned char byte);
+int byte_of_character(char32_t character);
 
 }  // namespace tenon::data

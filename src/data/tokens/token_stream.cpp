@@ -21,16 +21,16 @@ void check_length(const std::u32string& held_back) {
 }  // namespace
 
 TokenStream::TokenStream(const TokenizerParts& parts, const WordEncoder& words,
-                         const AddedFinder& raw, const AddedFinder& uniform,
+                         const AddedFinder& raw, const AddedFinder& normalized,
                          std::vector<std::int64_t>& out)
     : parts_(parts),
       words_(words),
       out_(out),
-      uniform_(
-          uniform, [this](std::u32string_view part, bool last) { take_words(part, last); },
+      normalized_(
+          normalized, [this](std::u32string_view part, bool last) { take_words(part, last); },
           [this](const AddedToken& token) { out_.push_back(token.number); }),
       raw_(
-          raw, [this](std::u32string_view part, bool last) { make_uniform(part, last); },
+          raw, [this](std::u32string_view part, bool last) { normalize(part, last); },
           [this](const AddedToken& token) { out_.push_back(token.number); }),
       use_([this](std::string_view word) { append(word); }) {}
 
@@ -40,46 +40,47 @@ void TokenStream::push(std::string_view bytes) {
     joined = std::exchange(begun_, {}).append(bytes);
     bytes = joined;
   }
-  const std::size_t begun = begun_sign(bytes);
+  const std::size_t begun = unfinished_bytes(bytes);
   begun_ = bytes.substr(bytes.size() - begun);
   bytes.remove_suffix(begun);
   while (!bytes.empty()) {
     std::string_view part = bytes.substr(0, kPartBytes);
     // `bytes` does not end in an unfinished character: one at the end of the last part is
     // malformed.
-    if (part.size() < bytes.size()) part.remove_suffix(begun_sign(part));
-    signs_.clear();
-    append_code_points(signs_, part, read_);
+    if (part.size() < bytes.size()) part.remove_suffix(unfinished_bytes(part));
+    characters_.clear();
+    append_code_points(characters_, part, read_);
     read_ += part.size();
-    raw_.push(signs_);
+    raw_.push(characters_);
     bytes.remove_prefix(part.size());
   }
 }
 
 void TokenStream::end() {
-  if (!begun_.empty()) append_code_points(signs_, begun_, read_);  // which throws
+  if (!begun_.empty())
+    append_code_points(characters_, begun_, read_);  // throws for the unfinished character
   raw_.end();
 }
 
 // A normal form changes only text between two characters that never combine.
-void TokenStream::make_uniform(std::u32string_view part, bool last) {
+void TokenStream::normalize(std::u32string_view part, bool last) {
   if (parts_.normal.empty()) {
-    uniform_.push(part);
+    normalized_.push(part);
   } else {
-    const std::size_t before = unsettled_.size();
-    unsettled_ += part;
-    std::size_t end = unsettled_.size();
+    const std::size_t before = undecided_.size();
+    undecided_ += part;
+    std::size_t end = undecided_.size();
     if (!last) {
-      while (end > before && !stands_apart(unsettled_[end - 1])) --end;
+      while (end > before && !never_combines(undecided_[end - 1])) --end;
       end = end > before ? end - 1 : 0;
     }
     if (end > 0) {
-      uniform_.push(made_uniform(unsettled_.substr(0, end), parts_.normal));
-      unsettled_.erase(0, end);
+      normalized_.push(normalize_text(undecided_.substr(0, end), parts_.normal));
+      undecided_.erase(0, end);
     }
-    check_length(unsettled_);
+    check_length(undecided_);
   }
-  if (last) uniform_.end();
+  if (last) normalized_.end();
 }
 
 void TokenStream::take_words(std::u32string_view part, bool last) {

@@ -16,9 +16,9 @@ namespace tenon::data {
 
 class TokenStream {
  public:
-  /// Appends to `out`; all must outlive it.
+  /// Appends token numbers to `out`. All arguments must outlive it.
   TokenStream(const TokenizerParts& parts, const WordEncoder& words, const AddedFinder& raw,
-              const AddedFinder& uniform, std::vector<std::int64_t>& out);
+              const AddedFinder& normalized, std::vector<std::int64_t>& out);
   TokenStream(const TokenStream&) = delete;
   TokenStream& operator=(const TokenStream&) = delete;
 
@@ -26,14 +26,14 @@ class TokenStream {
   /// more than kLongestWord characters.
   void push(std::string_view bytes);
   void end();
-  /// How much of the text so far the vocabulary does not hold, as WordEncoder::append() counts it.
+  /// How much of the text so far is not in the vocabulary, as WordEncoder::append() counts it.
   std::int64_t unknown() const { return unknown_; }
 
   static constexpr std::size_t kPartBytes = std::size_t{1} << 16;
   static constexpr std::size_t kLongestWord = std::size_t{1} << 24;
 
  private:
-  void make_uniform(std::u32string_view part, bool last);
+  void normalize(std::u32string_view part, bool last);
   void take_words(std::u32string_view part, bool last);
   void append(std::string_view word);
 
@@ -43,12 +43,12 @@ class TokenStream {
   std::int64_t unknown_ = 0;
   std::uint64_t read_ = 0;  // bytes
   std::string begun_;       // bytes of an incomplete character
-  std::u32string signs_, unsettled_, word_;
+  std::u32string characters_, undecided_, word_;
   bool begins_ = true;  // the next word is the first between two added tokens
-  AddedScanner uniform_, raw_;
+  AddedScanner normalized_, raw_;
   std::function<void(std::string_view)> use_;
 
-  // Words that were met, up to kMostKept tokens of them.
+  // Cache of encoded words, with at most kMostKept tokens in all.
   struct Kept {
     std::size_t first = 0;
     std::uint32_t count = 0, unknown = 0;

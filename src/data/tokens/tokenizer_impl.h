@@ -11,13 +11,13 @@
 
 namespace tenon::data {
 
-/// A token that is looked for in the text itself, before it falls into words.
+/// A token that is searched in the text before the text is split into words.
 struct AddedToken {
   std::string text;
   std::int64_t number = 0;
-  bool special = true;                           ///< has no text
+  bool special = true;                           ///< has no text of its own in decoded output
   bool normalized = false;                       ///< searched in the normalized text
-  bool takes_left = false, takes_right = false;  ///< white space beside it
+  bool takes_left = false, takes_right = false;  ///< whether it includes white space beside it
   bool alone = false;                            ///< no letter or digit is next to it
 };
 
@@ -28,22 +28,22 @@ struct TokenizerParts {
   std::vector<SplitStep> splits;
   TokenModel model;
   std::vector<AddedToken> added;
-  std::vector<std::int64_t> before, behind;  ///< of a text, as its model expects
+  std::vector<std::int64_t> before, behind;  ///< added around a text, as the model expects
   TokenDecoding decoding = TokenDecoding::Spaces;
 };
 
-/// Of all tokens; -1 where there are none.
+/// The largest number of all tokens; -1 without tokens.
 std::int64_t largest_number(const TokenizerParts& parts);
 
-/// Of the bytes of tokenizer.json; `name` is for messages.
+/// Parses the bytes of tokenizer.json; `name` is for messages.
 TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& name);
 std::string tokenizer_json(const TokenizerParts& parts);
 
-/// BERT's and GPT-2's from their older files.
+/// Parse the older vocabulary files of BERT and of GPT-2.
 TokenizerParts parse_vocab_txt(std::string_view bytes, const std::string& name, bool lower);
 TokenizerParts parse_vocab_json(std::string_view vocabulary, std::string_view merges,
                                 const std::string& name);
-/// What tokenizer_config.json says of capitals, or what the vocabulary shows.
+/// Whether to lower-case: from tokenizer_config.json, otherwise from the vocabulary.
 bool config_lowers(std::string_view config, bool otherwise);
 
 /// The steps around a vocabulary as BERT and GPT-2 have them.

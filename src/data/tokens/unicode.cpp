@@ -35,9 +35,9 @@ bool within(const Range (&ranges)[N], char32_t c) {
   return false;
 }
 
-// Signs taken apart, each by itself.
+// Decomposes each character separately.
 std::vector<utf8proc_int32_t> decomposed(std::u32string_view text, utf8proc_option_t options) {
-  constexpr int kMost = 18;  // of U+FDFA, which takes the most
+  constexpr int kMost = 18;  // for U+FDFA, the longest decomposition
   std::vector<utf8proc_int32_t> out;
   out.reserve(text.size());
   for (const char32_t c : text) {
@@ -50,7 +50,9 @@ std::vector<utf8proc_int32_t> decomposed(std::u32string_view text, utf8proc_opti
     const auto count =
         utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kMost, options, &boundary);
     if (count < 0 || count > kMost)
-      throw InternalError(cat("utf8proc: ", count < 0 ? utf8proc_errmsg(count) : "a long sign"));
+      throw InternalError(cat("utf8proc: ", count < 0
+                                                ? utf8proc_errmsg(count)
+                                                : "a character whose decomposition is too long"));
     out.insert(out.end(), parts, parts + count);
   }
   return out;
@@ -105,7 +107,7 @@ void append_code_points(std::u32string& out, std::string_view text, std::uint64_
   }
 }
 
-std::size_t begun_sign(std::string_view text) {
+std::size_t unfinished_bytes(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if ((byte & 0xc0) == 0x80) continue;
@@ -158,7 +160,7 @@ bool is_punctuation(char32_t c) {
   const auto category = category_of(c);
   return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
-bool is_control_sign(char32_t c) {
+bool is_control_character(char32_t c) {
   if (is_ascii(c)) return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
   const auto category = category_of(c);
   return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
@@ -172,7 +174,7 @@ bool is_mark(char32_t c) {
   const auto category = category_of(c);
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
-bool is_word_sign(char32_t c) {
+bool is_word_character(char32_t c) {
   if (is_ascii(c)) return is_ascii_letter(c) || is_digit(c) || c == '_';
   // Joiners, and letters in circles and squares.
   static constexpr Range others[] = {{0x200c, 0x200d},
@@ -196,7 +198,8 @@ void append_lower(std::u32string& out, char32_t c) {
   if (is_ascii(c)) return out.push_back(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
   out.push_back(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
   constexpr char32_t capital_i_with_dot = 0x130, dot_above = 0x307;
-  if (c == capital_i_with_dot) out.push_back(dot_above);  // the one that becomes two
+  if (c == capital_i_with_dot)
+    out.push_back(dot_above);  // the only character whose lower case has two code points
 }
 
 std::u32string normal_form(std::u32string_view text, NormalForm form) {
@@ -213,9 +216,9 @@ std::u32string normal_form(std::u32string_view text, NormalForm form) {
   return {out.begin(), out.begin() + count};
 }
 
-bool stands_apart(char32_t c) {
-  // Letters, digits and signs of the commonest scripts, without marks, vowel signs and what is
-  // made of several.
+bool never_combines(char32_t c) {
+  // Letters, digits and punctuation of the most common scripts, without marks, vowel signs and
+  // composed characters.
   static constexpr Range apart[] = {
       {0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x391, 0x3a1},   {0x3a3, 0x3c9},
       {0x400, 0x482},   {0x48a, 0x52f},   {0x5d0, 0x5ea},   {0x621, 0x63a},   {0x641, 0x64a},

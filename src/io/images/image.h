@@ -58,7 +58,7 @@ struct DecodedPart {
 DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
                              const ImageReading& how, const ChoosePart& choose);
 
-/// An image as its file holds it.
+/// An image as stored in its file.
 struct StoredImage {
   Image image;          ///< 1 to 4 channels: grey, grey and alpha, RGB, RGBA; alpha is straight
   int orientation = 1;  ///< EXIF's

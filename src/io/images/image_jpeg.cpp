@@ -1,5 +1,5 @@
 // JPEG with libjpeg. The library reports errors with longjmp, so functions that it may jump out of
-// hold no object with a destructor; the typed error is thrown after the library has been cleaned
+// contain no object with a destructor; the typed error is thrown after the library has been cleaned
 // up.
 #include <cstdio>  // jpeglib.h needs it
 

@@ -1,7 +1,7 @@
 // PNG with libpng. Values are returned as stored: gAMA, cHRM, sRGB and iCCP are ignored, as in
 // Pillow and OpenCV.
 //
-// libpng reports errors with longjmp, so functions that it may jump out of hold no object with a
+// libpng reports errors with longjmp, so functions that it may jump out of contain no object with a
 // destructor; the typed error is thrown after the library has been cleaned up.
 #include <png.h>
 

@@ -20,7 +20,7 @@ enum class Conversion : std::uint8_t {
   E4M3FNUZ,    ///< float8 without infinities and without a negative zero, to float32
   E5M2FNUZ,    ///< the same with five bits of exponent, to float32
   E8M0FNU,     ///< a power of two, to float32
-  Unreadable,  ///< Tenon has no type that holds all of its values: complex, quantised, uint64
+  Unreadable,  ///< no type of Tenon represents all of its values: complex, quantised, uint64
 };
 
 /// Converts elements in the machine's byte order to Tenon's type. Values do not change.

@@ -18,7 +18,7 @@ namespace tenon::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "GGUF holds little-endian values; add swaps for this machine");
+              "GGUF stores little-endian values; add swaps for this machine");
 
 constexpr std::string_view kGgufMagic = "GGUF";
 constexpr int kGgufBlock = 32;    // weights per scale
@@ -122,7 +122,7 @@ class GgufReader {
   }
   std::string_view text(std::string_view what) {
     const auto size = number<std::uint64_t>(what);
-    if (size > left()) damaged(cat("has a text of ", size, " bytes for ", what));
+    if (size > left()) damaged(cat("has a string of ", size, " bytes for ", what));
     const std::string_view out = bytes_.substr(at_, static_cast<std::size_t>(size));
     at_ += static_cast<std::size_t>(size);
     return out;
@@ -183,7 +183,7 @@ class GgufReader {
     if (type == 8 || type == 9) {
       for (std::uint64_t i = 0; i < count; ++i)
         if (type == 8)
-          text("a text of an array");
+          text("a string of an array");
         else
           array_text(depth + 1);
     } else {

@@ -1,6 +1,6 @@
 // The virtual machine of pickles: a stack with marks, and a memo of earlier objects. It builds
-// parts (pickle.h) and calls nothing. Each item must have cost at least a byte, so a small file
-// cannot request much memory.
+// parts (pickle.h) and calls nothing. Each item must take at least one byte of the pickle, so a
+// small file cannot request much memory.
 #include "io/tensors/pickle.h"
 
 #include <algorithm>
@@ -328,8 +328,8 @@ class PickleMachine {
     push({kind, 0, 0, take(size)});
     return true;
   }
-  // A valid pickle spends at least one byte an item. Only an OrderedDict that is built from the
-  // same list many times gets items for free; such a file is an attack and refused.
+  // A valid pickle has at least one byte for each item. Only an OrderedDict that is built from the
+  // same list many times has more items than bytes; such a file is an attack and is refused.
   void count(const std::vector<std::uint32_t>& items) {
     items_ += items.size();
     if (items_ > bytes_.size()) damaged("it repeats the same values too often");

@@ -18,7 +18,7 @@ namespace tenon::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "safetensors holds little-endian values; add swaps for this machine");
+              "safetensors stores little-endian values; add swaps for this machine");
 
 std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
                             const std::string& name) {

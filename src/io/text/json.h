@@ -7,7 +7,7 @@
 //
 // Why not nlohmann's, which the command uses: its values allocate a stack while they are destroyed,
 // and its printer takes no other values. Its parser alone, behind JsonSax, would save 180 lines and
-// passes the same tests. It was not taken: a tokenizer of 17 MB takes 2.2 times as long as events
+// passes the same tests. It is not used: a tokenizer of 17 MB takes 2.2 times as long as events
 // and 1.3 times as a tree, a zero byte counts as the end of the text, and its lexer appends to a
 // string in a function that may not throw, which is safe only while the string has room.
 // tests/io/test_json.cpp and tests/fuzz/json.cpp compare parser and printer with nlohmann's.
@@ -88,7 +88,7 @@ class Json {
   bool is_object() const noexcept { return is<Object>(); }
 
   /// The value as bool, a whole number, double, std::string, or a vector of those. Throws
-  /// type_error for another kind and out_of_range for a whole number that T cannot hold.
+  /// type_error for another kind and out_of_range for a whole number out of the range of T.
   template <class T>
   T get() const;
   const std::string& text() const;

@@ -221,16 +221,16 @@ TomlValue tree_of(const toml::node& node, const std::string& source) {
     out.items.reserve(list->size());
     for (const toml::node& item : *list) out.items.push_back(tree_of(item, source));
   } else if (const auto* text = node.as_string()) {
-    out.kind = TomlValue::Kind::Text;
+    out.kind = TomlValue::Kind::String;
     out.text = text->get();
   } else if (const auto* whole = node.as_integer()) {
-    out.kind = TomlValue::Kind::Whole;
+    out.kind = TomlValue::Kind::Integer;
     out.whole = whole->get();
   } else if (const auto* real = node.as_floating_point()) {
     out.kind = TomlValue::Kind::Real;
     out.real = real->get();
   } else if (const auto* truth = node.as_boolean()) {
-    out.kind = TomlValue::Kind::Truth;
+    out.kind = TomlValue::Kind::Boolean;
     out.truth = truth->get();
   } else {
     throw make_error<FormatError>(FileName{source}, ", line ", LineNumber{node.source().begin.line},
@@ -262,30 +262,30 @@ void TomlValue::set(const std::string& key, TomlValue value) {
   entries.push_back({key, std::move(value)});
 }
 
-TomlValue toml_whole(std::int64_t value) {
+TomlValue toml_integer(std::int64_t value) {
   TomlValue out;
-  out.kind = TomlValue::Kind::Whole;
+  out.kind = TomlValue::Kind::Integer;
   out.whole = value;
   return out;
 }
 
 TomlValue toml_string(const std::string& value) {
   TomlValue out;
-  out.kind = TomlValue::Kind::Text;
+  out.kind = TomlValue::Kind::String;
   out.text = value;
   return out;
 }
 
 const char* TomlValue::kind_name() const noexcept {
   switch (kind) {
-    case TomlValue::Kind::Text:
-      return "a text";
-    case TomlValue::Kind::Whole:
-      return "a whole number";
+    case TomlValue::Kind::String:
+      return "a string";
+    case TomlValue::Kind::Integer:
+      return "an integer";
     case TomlValue::Kind::Real:
       return "a number";
-    case TomlValue::Kind::Truth:
-      return "a truth value";
+    case TomlValue::Kind::Boolean:
+      return "a boolean";
     case TomlValue::Kind::List:
       return "a list";
     case TomlValue::Kind::Table:
@@ -344,15 +344,15 @@ std::string toml_text(const TomlValue& value) {
     return out;
   };
   switch (value.kind) {
-    case TomlValue::Kind::Text:
+    case TomlValue::Kind::String:
       return toml_quoted(value.text);
-    case TomlValue::Kind::Whole:
+    case TomlValue::Kind::Integer:
       return cat(value.whole);
     case TomlValue::Kind::Real: {
       const std::string digits = cat(value.real);
       return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
     }
-    case TomlValue::Kind::Truth:
+    case TomlValue::Kind::Boolean:
       return value.truth ? "true" : "false";
     case TomlValue::Kind::List: {
       const bool tables = !value.items.empty() && value.items[0].is(TomlValue::Kind::Table);

@@ -11,7 +11,7 @@ struct TomlEntry;
 
 /// A TOML value; the whole text is a table.
 struct TomlValue {
-  enum class Kind { Text, Whole, Real, Truth, List, Table };
+  enum class Kind { String, Integer, Real, Boolean, List, Table };
   Kind kind = Kind::Table;
   int line = 0;  ///< from 1; 0: the whole text
   std::string text;
@@ -27,7 +27,7 @@ struct TomlValue {
   const TomlValue* find(const std::string& key) const;
   /// Gives the entry with this key the value; a new entry is the last.
   void set(const std::string& key, TomlValue value);
-  /// Type name for messages: "a text", "a number", "a list".
+  /// Type name for messages: "a string", "an integer", "a list".
   const char* kind_name() const noexcept;
 };
 
@@ -36,8 +36,8 @@ struct TomlEntry {
   TomlValue value;
 };
 
-/// A whole number and a text that stand on no line.
-TomlValue toml_whole(std::int64_t value);
+/// An integer and a string that are not from a file; `line` is 0.
+TomlValue toml_integer(std::int64_t value);
 TomlValue toml_string(const std::string& value);
 
 /// Throws FormatError naming `source` and the line for invalid TOML, multi-line strings ("""),
@@ -45,7 +45,7 @@ TomlValue toml_string(const std::string& value);
 /// text, apart from sorting keys.
 TomlValue parse_toml(const std::string& text, const std::string& source);
 
-/// The text as a quoted TOML string.
+/// Quotes and escapes the text as a TOML string.
 std::string toml_quoted(const std::string& text);
 
 /// The value as TOML on one line: parse_toml() of "key = " and this text gives the value again.

@@ -151,7 +151,7 @@ struct Video::Impl {
     kept = f.av_frame_alloc();
     if (codec == nullptr || packet == nullptr || frame == nullptr || kept == nullptr)
       throw MemoryError(cat(name, ": no memory to open it"));
-    codec->thread_count = 1;  // the data loader has threads of its own
+    codec->thread_count = 1;  // the data loader runs several decoders in parallel
     codec->max_pixels = static_cast<std::int64_t>(kMaxPixels);
     codec->flags |= AV_CODEC_FLAG_BITEXACT;
     if (f.avcodec_parameters_to_context(codec, stream->codecpar) < 0 ||

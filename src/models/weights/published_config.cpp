@@ -55,18 +55,19 @@ std::string activation_of(PublishedFields& fields, const char* key, const char* 
                 cat("its activations are ", all));
 }
 
-// What neither family's networks have.
+// Refuses features that neither GPT-2 nor BERT has.
 void refuse_foreign_parts(PublishedFields& fields) {
-  fields.require("add_cross_attention", false, "it has no attention to an encoder");
-  if (fields.truth("is_encoder_decoder", false))
+  fields.require("add_cross_attention", false, "it has no cross-attention");
+  if (fields.boolean("is_encoder_decoder", false))
     fields.refuse("'is_encoder_decoder' is true", "it has no encoder");
   if (const Json* pruned = fields.find("pruned_heads"); pruned != nullptr && !pruned->empty())
-    fields.refuse("'pruned_heads' names heads that were taken out", "all layers have all heads");
+    fields.refuse("'pruned_heads' lists removed heads", "all layers have all heads");
   if (fields.find("quantization_config") != nullptr)
     fields.refuse("'quantization_config' is given",
-                  "its weights are floating numbers; save them without quantisation");
+                  "its weights are floating-point; save them without quantisation");
   if (fields.find("auto_map") != nullptr)
-    fields.refuse("'auto_map' names code that computes the network", "nothing in a file is run");
+    fields.refuse("'auto_map' names code that computes the network",
+                  "code in a file is never executed");
 }
 
 std::string architecture_of(PublishedFields& fields) {
@@ -93,7 +94,7 @@ const FixedSizes* fixed_sizes(const std::string& stem) {
   return found == std::end(kFixed) ? nullptr : found;
 }
 
-// Layers, heads and width, which a name such as gpt2_medium fixes.
+// Sets layers, heads and width, or checks them if the name fixes them, as gpt2_medium does.
 void put_sizes(PublishedName& name, const char* const (&fields)[3], std::int64_t layers,
                std::int64_t heads, std::int64_t width) {
   constexpr std::int64_t kLayers = 12, kHeads = 12, kWidth = 768;
@@ -111,11 +112,12 @@ void put_sizes(PublishedName& name, const char* const (&fields)[3], std::int64_t
 void read_gpt2(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   refuse_foreign_parts(fields);
   fields.require("scale_attn_weights", true,
-                 "its scores are divided by the root of a head's width");
+                 "its attention scores are divided by the square root of the head size");
   fields.require("scale_attn_by_inverse_layer_idx", false,
-                 "its scores are scaled alike everywhere");
-  fields.require("reorder_and_upcast_attn", false, "its attention has one order and one precision");
-  fields.require("tie_word_embeddings", true, "its scores are made by the embedding of tokens");
+                 "its attention scores have the same scale in all layers");
+  fields.require("reorder_and_upcast_attn", false,
+                 "its attention has no separate order and precision");
+  fields.require("tie_word_embeddings", true, "its output layer shares the token embedding");
   const std::int64_t layers = fields.whole("n_layer", 12, "num_hidden_layers"),
                      heads = fields.whole("n_head", 12, "num_attention_heads"),
                      width = fields.whole("n_embd", 768, "hidden_size"),
@@ -132,7 +134,7 @@ void read_gpt2(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
   name.put("attention_dropout", "attn_pdrop", fields.number("attn_pdrop", 0.1, 0, 0.99), dropout);
   name.put("embedding_dropout", "embd_pdrop", fields.number("embd_pdrop", 0.1, 0, 0.99), dropout);
   out.classes = fields.whole("vocab_size", 50'257);
-  (void)fields.find("is_decoder");  // it always is
+  (void)fields.find("is_decoder");  // has no effect: GPT-2 is a decoder
   (void)fields.find("pad_token_id");
   (void)fields.find("problem_type");
 }
@@ -157,7 +159,7 @@ std::vector<std::string> labels_of(PublishedFields& fields, std::int64_t& count)
   if (map == nullptr || !map->is_object() || map->empty()) return {};
   count = static_cast<std::int64_t>(map->size());
   std::vector<std::string> names(map->size());
-  bool numbered = true;  // "LABEL_0", which is not a name
+  bool numbered = true;  // all labels are "LABEL_0" and so on, which are not names
   for (const auto& [key, value] : map->members()) {
     const auto number = static_cast<std::uint64_t>(std::strtoull(key.c_str(), nullptr, 10));
     if (!value.is_string() || number >= names.size() || cat(number) != key) return {};
@@ -170,11 +172,11 @@ std::vector<std::string> labels_of(PublishedFields& fields, std::int64_t& count)
 
 void read_bert(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   refuse_foreign_parts(fields);
-  fields.require("is_decoder", false, "each token of it sees the whole text");
+  fields.require("is_decoder", false, "its attention is bidirectional");
   const bool classes = name.stem().ends_with("_classifier"),
              spans = name.stem().ends_with("_spans");
   if (!classes && !spans)
-    fields.require("tie_word_embeddings", true, "its scores are made by the embedding of words");
+    fields.require("tie_word_embeddings", true, "its output layer shares the token embedding");
   else
     (void)fields.find("tie_word_embeddings");
   const std::string positions = fields.text("position_embedding_type", "absolute");
@@ -182,10 +184,10 @@ void read_bert(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
     fields.refuse(cat("'position_embedding_type' is '", positions.substr(0, 80), "'"),
                   "its positions are absolute");
   if (const std::int64_t types = fields.whole("type_vocab_size", 2); types != 2)
-    fields.refuse(cat("'type_vocab_size' is ", types), "it has two types of texts");
+    fields.refuse(cat("'type_vocab_size' is ", types), "it has two token types");
   if (const Json* filler = fields.find("pad_token_id"); filler != nullptr && *filler != 0)
     fields.refuse(cat("'pad_token_id' is ", io::json_text(*filler).substr(0, 40)),
-                  "token 0 fills up texts");
+                  "token 0 is the padding token");
   check_bert_task(fields, architecture_of(fields), classes, spans);
   const std::int64_t layers = fields.whole("num_hidden_layers", 12),
                      heads = fields.whole("num_attention_heads", 12),
@@ -212,7 +214,7 @@ void read_bert(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
   if (!classes) return;
   name.put("head_dropout", "classifier_dropout", of_head, dropout);
   if (problem == "multi_label_classification")
-    fields.refuse("'problem_type' is 'multi_label_classification'", "a text has one class");
+    fields.refuse("'problem_type' is 'multi_label_classification'", "each text has one class");
   out.classes = 2;
   out.class_names = labels_of(fields, out.classes);
   out.regression = problem == "regression" || out.classes == 1;
@@ -236,8 +238,8 @@ void read_resnet(PublishedFields& fields, PublishedName& name, PublishedConfig& 
     return one.layer == layer && one.depths == depths;
   });
   if (row == rows.end())
-    fields.refuse("'depths' and 'layer_type' are of no network that Tenon has",
-                  "resnet18, 34, 50, 101 and 152 are there");
+    fields.refuse("'depths' and 'layer_type' match no network of Tenon",
+                  "it has resnet18, 34, 50, 101 and 152");
   if (name.stem() != row->stem)
     throw make_error<ValueError>(FileName{fields.path()}, " describes ", row->stem,
                                  ", and the network asked for is ", name.stem(), ": write ",
@@ -246,7 +248,8 @@ void read_resnet(PublishedFields& fields, PublishedName& name, PublishedConfig& 
   const std::int64_t grown = layer == "bottleneck" ? 4 : 1;
   for (std::size_t k = 0; k < widths.size(); ++k)
     if (widths.size() != 4 || widths[k] != width * grown << k)
-      fields.refuse("'hidden_sizes' do not double from 'embedding_size' on", "its stages do");
+      fields.refuse("'hidden_sizes' do not double from 'embedding_size' on",
+                    "the widths of its stages do");
   if (activation != "relu")
     fields.refuse(cat("'hidden_act' is '", activation.substr(0, 80), "'"),
                   "its activation is relu");
@@ -266,7 +269,7 @@ std::string triple(const std::vector<double>& values) {
   return out;
 }
 
-// timm's: one network by its name, with as many classes.
+// timm's config: the name of one network, and its number of classes.
 void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   const std::string architecture = fields.text("architecture", "");
   if (architecture != name.stem())
@@ -364,12 +367,11 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
     std::string listed;
     for (std::size_t k = 0; k < std::min(unknown.size(), kShown); ++k)
       listed += cat(k == 0 ? "'" : ", '", unknown[k].substr(0, 80), "'");
-    out.notes.push_back(
-        {cat(unknown.size(), unknown.size() == 1 ? " field" : " fields",
-             " unknown here and not read: ", listed, unknown.size() > kShown ? ", ..." : ""),
-         static_cast<std::int64_t>(unknown.size()), path});
+    out.notes.push_back({cat(unknown.size(), unknown.size() == 1 ? " field" : " fields",
+                             " unknown, ignored: ", listed, unknown.size() > kShown ? ", ..." : ""),
+                         static_cast<std::int64_t>(unknown.size()), path});
   }
-  (void)info(out.model);  // sizes that make no network are refused here
+  (void)info(out.model);  // throws if the sizes are not those of a valid network
   return out;
 }
 

@@ -18,8 +18,8 @@ using io::Json;
 
 constexpr std::int64_t kLargest = 1 << 24;
 
-// What says nothing of what the network computes from its inputs: names, tokens' numbers, how
-// values are drawn, how texts are generated, how results are returned, heads that are not built.
+// Fields that do not change what the network computes from its inputs: names, token numbers,
+// initialization, options of text generation, output formats, heads that Tenon does not build.
 constexpr std::string_view kIrrelevant[] = {"_attn_implementation",
                                             "_attn_implementation_autoset",
                                             "_name_or_path",
@@ -125,7 +125,7 @@ const Json* PublishedFields::find(const char* key) {
 const Json* PublishedFields::find(const char* key, const char* alias) {
   const Json *first = find(key), *second = alias[0] == '\0' ? nullptr : find(alias);
   if (first != nullptr && second != nullptr && *first != *second)
-    refuse_format(cat("'", key, "' and '", alias, "' differ, and are one"));
+    refuse_format(cat("'", key, "' and '", alias, "' differ, but are two names of the same field"));
   return first != nullptr ? first : second;
 }
 
@@ -153,7 +153,7 @@ std::string PublishedFields::text(const char* key, const char* fallback) {
   return value->get<std::string>();
 }
 
-bool PublishedFields::truth(const char* key, bool fallback) {
+bool PublishedFields::boolean(const char* key, bool fallback) {
   const Json* value = find(key);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) refuse_format(cat("'", key, "' must be true or false"));
@@ -184,7 +184,8 @@ std::vector<double> PublishedFields::numbers(const Json& list, const char* key) 
 }
 
 void PublishedFields::require(const char* key, bool wanted, const char* what) {
-  if (truth(key, wanted) != wanted) refuse(cat("'", key, "' is ", wanted ? "false" : "true"), what);
+  if (boolean(key, wanted) != wanted)
+    refuse(cat("'", key, "' is ", wanted ? "false" : "true"), what);
 }
 
 void PublishedFields::refuse(const std::string& field, const std::string& what) const {
@@ -241,8 +242,8 @@ void PublishedName::require(const char* key, const char* field, std::int64_t val
 std::string PublishedName::name() const {
   for (const auto& [key, text] : given_)
     if (!said_.contains(key))
-      throw make_error<ValueError>("model '", asked_, "': '", key, "' is nothing that ",
-                                   FileName{path_}, " says something of: leave it out");
+      throw make_error<ValueError>("model '", asked_, "': '", key, "' has no counterpart in ",
+                                   FileName{path_}, ": leave it out");
   return out_;
 }
 
@@ -264,14 +265,14 @@ void PublishedName::refuse(const char* key, const char* field, const std::string
   throw make_error<ValueError>("model '", asked_, "' has ", key, " = ", asked,
                                ", and the weights' ", FileName{path_}, " says ", field, " = ",
                                published,
-                               ": with them it would compute "
-                               "something else; write ",
+                               ": with these weights it would "
+                               "compute something else; write ",
                                base_stem(),
                                ", which takes its sizes from the "
                                "config");
 }
 
-// Of gpt2_medium gpt2.
+// The stem without its size: gpt2 for gpt2_medium.
 std::string PublishedName::base_stem() const {
   std::string out = stem_;
   for (const char* size : {"_medium", "_xl", "_large"})

@@ -26,7 +26,7 @@ class PublishedFields {
   std::int64_t whole(const char* key, std::int64_t fallback, const char* alias = "");
   double number(const char* key, double fallback, double low, double high);
   std::string text(const char* key, const char* fallback);
-  bool truth(const char* key, bool fallback);
+  bool boolean(const char* key, bool fallback);
   /// A list of integers of at least 1; required.
   std::vector<std::int64_t> wholes(const char* key);
   std::vector<double> numbers(const io::Json& list, const char* key) const;

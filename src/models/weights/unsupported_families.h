@@ -54,7 +54,7 @@ inline constexpr UnsupportedFamily kUnsupportedFamilies[] = {
     {"vit", "ViT", "Tenon has no vision transformer"},
 };
 
-/// The family of this type; null: none of the table.
+/// The family of this type; null if the table does not have it.
 constexpr const UnsupportedFamily* unsupported_family(std::string_view type) {
   for (const UnsupportedFamily& family : kUnsupportedFamilies)
     if (family.type == type) return &family;

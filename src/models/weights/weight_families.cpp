@@ -115,7 +115,7 @@ constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
 constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
 
-// A family without rules: why Tenon has no network of it, from the table of such families.
+// A family that Tenon does not support, with the reason from the table of such families.
 constexpr WeightFamily unsupported(std::string_view type, std::string_view sign,
                                    Sign shape = Sign::Any, std::string_view name = {}) {
   const UnsupportedFamily& family = *unsupported_family(type);

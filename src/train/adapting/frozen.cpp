@@ -21,9 +21,9 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kProbes[] = {13, 11};  // samples with which shapes are found out
+constexpr std::int64_t kProbes[] = {13, 11};  // batch sizes for finding shapes
 
-// The part of a network at "layer1.0", or none.
+// The part of a network at a path such as "layer1.0"; nullopt if there is none.
 std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string& path) {
   const std::string name = path.substr(0, path.find('.'));
   for (const auto& [child_name, child] : net.children())
@@ -33,9 +33,9 @@ std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string
   return std::nullopt;
 }
 
-// What a node's numbers are those of, in another shape or times one number: dropout begins with
-// such a multiple, in training alone, and layers lay out what they read each in their own way. All
-// that belongs to what reads it. Of a batch's values one that has an axis of samples in front.
+// Skips reshapes and multiplications by a constant, which belong to the reader of the value:
+// dropout scales its input in training only, and layers reshape what they read. Returns the last
+// node found whose first axis is the batch.
 Node* source_of(Node* node, std::int64_t batch) {
   Node* found = node;
   while (!node->realised()) {
@@ -56,10 +56,10 @@ std::size_t nodes_of(const Tensor& value) {
   return topological_order(std::vector<Tensor>{value}).size();
 }
 
-// What of a graph does not depend on anything that learns and is read by what does: what takes
-// fewer nodes first, for of several layers in a row dropout changes which is met first. What is
-// made of the input without any weight, as the mask of a text's filler, is recomputed: the input
-// takes its place.
+// The values that trainable operations read, and that depend on the input but on nothing trainable.
+// They are ordered by the number of nodes behind them, because dropout changes the order of the
+// walk. A value computed from the input without weights, such as a padding mask, is recomputed: the
+// input replaces it.
 std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
                                    const std::vector<Tensor>& learning) {
   std::unordered_set<const Node*> live, of_input, of_weights;
@@ -87,8 +87,8 @@ std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
   return ends;
 }
 
-// Of the graph: ops, types, shapes, attributes, edges and numbers; of variables their values or,
-// within one process, which they are.
+// A digest of the graph: ops, types, shapes, attributes, edges and constants. Variables count by
+// value or, without `values` (within one process), by identity.
 Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool values) {
   Digester out;
   std::unordered_map<const Node*, std::uint64_t> numbers;
@@ -114,7 +114,7 @@ Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool valu
 }
 
 Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
-// Without the axis of samples.
+// The shape without the batch axis.
 Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
 
 // " (Hugging Face GPT-2: 148 renamed, …)"
@@ -152,12 +152,12 @@ FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& p
                            "Module::freeze() and use your own Trainer"));
 }
 
-void FrozenNet::rest() const {
+void FrozenNet::set_parts_to_evaluation() const {
   for (nn::AnyModule part : parts_) part.train(false);
 }
 
 Tensor FrozenNet::forward(const Tensor& x) const {
-  rest();
+  set_parts_to_evaluation();
   if (!example_) return net_(x);
   const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
   const Tensor output = net_(input);
@@ -183,7 +183,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
   const auto find = [&](bool training, std::int64_t count) {
     input = zeros(with_count(count, example), dtype);
     train(training);
-    rest();
+    set_parts_to_evaluation();
     return ends_of_frozen(net_(input), input, learning);
   };
   fewer = find(false, kProbes[1]);
@@ -218,7 +218,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
 
 std::vector<Tensor> FrozenNet::numbers(const Tensor& batch) {
   train(false);
-  rest();
+  set_parts_to_evaluation();
   std::vector<Tensor> rows;
   Tensor largest = scalar(0.0F);
   for (const Tensor& end : ends_of_frozen(net_(batch), batch, trainable_parameters())) {
@@ -242,14 +242,15 @@ nn::AnyModule FrozenNet::released() {
 
 namespace {
 
-// Throws where the file is of a network that Tenon does not have and the given one is another.
+// Throws if the file's family is not supported and its tensors do not all fit the network.
 void refuse_relative(const models::WeightFit& fit, const std::string& file) {
   if (!fit.unsupported.empty() && !(fit.missing.empty() && fit.misshapen.empty()))
     throw NotSupported(
         cat(file, ": this is ", fit.family, ": not supported, because ", fit.unsupported));
 }
 
-// What reading the file left out and converted: "; hub/w.pt: 2 of float8_e4m3fn read as float32".
+// What was left out or converted in reading the file: "; hub/w.pt: 2 of float8_e4m3fn read as
+// float32".
 std::string in_words(const Notes& notes) {
   std::string out;
   for (const Note& note : notes) out += cat("; ", to_string(note));

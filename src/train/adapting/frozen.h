@@ -42,39 +42,41 @@ struct FrozenValues {
   std::int64_t count() const;
   /// A single output keeps its shape; several outputs are concatenated in a row.
   Shape shape() const;
-  /// What they are computed by: the graph, and the values of all that it reads.
+  /// Digest of the graph that computes the values, and of all values that it reads.
   Digest computed_by;
 };
 
-/// A network with parts frozen: their parameters do not learn, and their layers compute as in
-/// evaluation, so that running statistics stay and nothing is dropped. Its tensors have the names
-/// that they had.
+/// A network with frozen parts: their parameters are not trained, and their layers run in
+/// evaluation mode, so that running statistics do not change and dropout has no effect. Its tensors
+/// keep their names.
 class FrozenNet : public nn::Module {
  public:
-  /// Throws ValueError for a part that is not there.
+  /// Throws ValueError for a part that the network does not have.
   FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& parts);
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override { return net_.describe(); }
 
-  /// What the frozen parts give of a sample of this shape and type, when that is the same in
-  /// training and evaluation; otherwise nothing, and `why` says why.
+  /// The outputs of the frozen parts for a sample of this shape and type, if they are the same in
+  /// training and evaluation; otherwise nullopt, and `why` gives the reason.
   std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why);
-  /// The numbers of a batch, float32 [N, count()], and the largest whole number among them.
+  /// The outputs of the frozen parts for a batch, float32 [N, count()], and the largest integer
+  /// among them.
   std::vector<Tensor> numbers(const Tensor& batch);
-  /// The network that takes FrozenValues [N, …] of such samples in the place of samples.
+  /// The network after the frozen parts: takes FrozenValues [N, …] of such samples instead of
+  /// samples.
   nn::AnyModule behind(const Shape& example, DType dtype) const;
-  /// The network without frozen parts: what would have learnt without them learns.
+  /// The network with the frozen parts trainable again.
   nn::AnyModule released();
-  /// Parameters that begin to learn when released() is asked for.
+  /// Parameters that become trainable by released().
   std::vector<std::string> names_of_frozen() const { return would_learn_; }
 
  private:
-  void rest() const;
+  void set_parts_to_evaluation() const;
 
   nn::AnyModule net_;
   std::vector<nn::AnyModule> parts_;
   std::vector<std::string> would_learn_;
-  std::optional<FrozenValues::One> example_;  // whose frozen values are what forward() takes
+  std::optional<FrozenValues::One> example_;  // set if forward() takes frozen values
 };
 
 }  // namespace tenon::train

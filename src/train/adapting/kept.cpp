@@ -29,10 +29,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostInMemory = std::int64_t{4} << 30;
-// Whatever the batch of training, so that it changes no bit of what is kept.
+// Independent of the training batch size, which must not change the bits of kept outputs.
 constexpr std::int64_t kBatch = 16;
 constexpr double kWorthKeeping = 1;  // seconds of computing
-constexpr float kExact = 16777216;   // whole numbers up to here are the same in float32
+constexpr float kExact = 16777216;   // float32 represents all integers up to this one
 
 struct Stopped {};
 
@@ -90,7 +90,7 @@ std::string text_of(const data::LoaderOptions& o) {
   return out;
 }
 
-// The files of images, or what else the samples are made of.
+// Adds the content of image files, or of the samples, to a digest.
 void add_examples(Digester& out, const data::Dataset& set) {
   out.add(cat(set.size(), set.input_dtype(), set.input_shape(), set.target_dtype(),
               set.target_shape()));
@@ -111,13 +111,13 @@ void add_examples(Digester& out, const data::Dataset& set) {
   });
 }
 
-// One set, with as many variants as are drawn of it.
+// The computation of one dataset, with its augmented variants.
 struct Job {
   const KeptSource* source = nullptr;
   int variants = 1;
   bool drawn = false;
-  Digest examples;                                         // known where something may be on disk
-  std::vector<std::shared_ptr<const KeptRecords>> have{};  // one a variant; null: to be computed
+  Digest examples;                                         // set if outputs may be on disk
+  std::vector<std::shared_ptr<const KeptRecords>> have{};  // by variant; null: to be computed
 };
 
 class Keeper {
@@ -138,7 +138,7 @@ class Keeper {
   std::int64_t bytes_of(const Job& job) const {
     return static_cast<std::int64_t>(record_bytes(*job.source->set)) * job.source->set->size();
   }
-  // Of a sample: of each of its views, where it has several.
+  // The shape of a sample's outputs, with an axis of views if there are several.
   Shape shape_of(const data::Dataset& set) const {
     if (set.views() == 1) return values_.shape();
     Ints sizes{set.views()};
@@ -156,7 +156,7 @@ class Keeper {
   const KeepOptions& options_;
   KeptFolder folder_;
   CompiledFunction part_;
-  bool on_disk_ = false, in_memory_ = false;  // where what is computed goes
+  bool on_disk_ = false, in_memory_ = false;  // where outputs are kept
   bool written_ = false;
   std::int64_t done_ = 0, to_compute_ = 0;
   std::vector<std::string> notes_;
@@ -194,7 +194,7 @@ void Keeper::look_up(Job& job) {
   }
 }
 
-// What the frozen parts give of a set's samples and their targets, as records, batch by batch.
+// Computes records batch by batch: the outputs of the frozen parts for samples, and the targets.
 template <class F>
 void Keeper::each_batch(const Job& job, int variant, F&& take) {
   const data::Dataset& set = *job.source->set;
@@ -232,8 +232,8 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
   const data::Dataset& set = *job.source->set;
   const std::size_t bytes = record_bytes(set);
   const Digest key = on_disk_ ? key_of(job, variant) : Digest();
-  // Images that cannot be decoded are named by each run, which must meet them for that: of these
-  // nothing stays.
+  // Outputs of a set with broken images do not stay on disk, because every run must meet the images
+  // to report them.
   const auto write = [&](auto&& fill) {
     folder_.make_room(bytes_of(job));
     KeptWriter file(folder_, key, set.size(), bytes);
@@ -342,7 +342,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
                             "for each of eight variants of a sample)"));
     return out;
   }
-  // The run's random numbers depend on none that are drawn here.
+  // A separate generator, so that draws here do not change the run's random numbers.
   Context context = current_context();
   context.generator = Generator(0);
   const ContextScope scope(context);

@@ -46,7 +46,7 @@ std::vector<std::string> split_at(const std::string& text, char mark) {
 struct Place {
   std::string layer, weight;  // "classifier.0", "classifier.0.weight"
   Tensor tensor;
-  bool in_by_out = false;  // as Hugging Face's Conv1D keeps it
+  bool in_by_out = false;  // stored as in Hugging Face's Conv1D
 };
 
 void collect_places(const nn::ModuleBase& net, const std::string& path,
@@ -79,12 +79,13 @@ std::vector<Place> places_of_adapters(const nn::AnyModule& net) {
   return places;
 }
 
-// Whether the path contains the names of `target` one after another: c_attn in "h.0.c_attn".
+// Whether the path contains the components of `target` in sequence, as "h.0.c_attn" contains
+// c_attn.
 bool names_part(const std::string& target, const std::string& path) {
   return cat(".", path, ".").find(cat(".", target, ".")) != std::string::npos;
 }
 
-bool lies_in(const std::string& path, const std::string& part) {
+bool is_within(const std::string& path, const std::string& part) {
   return path == part || path.starts_with(part + ".");
 }
 
@@ -120,7 +121,7 @@ std::vector<Place> chosen_places(const nn::AnyModule& net, const LoraOptions& op
           return names_part(target, p.weight);
         });
     return !wanted || std::any_of(options.learn.begin(), options.learn.end(),
-                                  [&](const auto& part) { return lies_in(p.weight, part); });
+                                  [&](const auto& part) { return is_within(p.weight, part); });
   });
   if (places.empty())
     throw ValueError(cat("lora: ", net.describe(),
@@ -165,11 +166,11 @@ class AdapterTree : public nn::ModuleBase {
   }
 };
 
-// Products with adapted weights in a graph: those x · W^T of linear layers and x · W of Conv1D.
+// The products with adapted weights in a graph: x · W^T of linear layers and x · W of Conv1D.
 class ProductsOf {
  public:
   ProductsOf(const std::vector<Adapter>& adapters, const std::vector<Tensor>& outputs) {
-    std::unordered_map<const Node*, const Adapter*> right;  // what such a product has on its right
+    std::unordered_map<const Node*, const Adapter*> right;  // right operands of such products
     for (const Adapter& adapter : adapters) right.emplace(adapter.place.tensor.node(), &adapter);
     for (const Node* node : topological_order(outputs))
       for (int k = 0; k < (node->realised() ? 0 : node->input_count); ++k) {
@@ -206,7 +207,8 @@ class AdaptedNet : public nn::Module {
     for (Place& place : chosen_places(net, options))
       adapters_.push_back({std::move(place), {}, {}});
     net_.freeze();
-    for (const std::string& part : options.learn) net_.unfreeze(part);  // unknown: refused here
+    for (const std::string& part : options.learn)
+      net_.unfreeze(part);  // throws for an unknown name
     std::vector<AdapterTree::Item> items;
     for (Adapter& adapter : adapters_) items.emplace_back(adapter.place.weight, &adapter);
     for (const auto& [name, part] : net.children()) child(name, part);
@@ -257,7 +259,7 @@ class AdaptedNet : public nn::Module {
     return adapter.place.tensor + (adapter.place.in_by_out ? transpose(product, 0, 1) : product);
   }
 
-  // x W^T + s (x A^T) B^T: of no gradient the size of W is formed.
+  // x W^T + s (x A^T) B^T: no gradient of the size of W is computed.
   Tensor beside(const Adapter& adapter, const Node& node, const std::vector<Tensor>& inputs) const {
     const PrecisionScope precision(node.attrs.as<ContractionAttrs>().precision);
     const Tensor product = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);

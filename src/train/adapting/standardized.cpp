@@ -19,7 +19,7 @@ struct Scale {
   Tensor mean, deviation;
 };
 
-// The parts of a network under the names that they have in it.
+// Wraps a network whose parts keep their names.
 class Standardized final : public nn::Module {
  public:
   Standardized(const nn::AnyModule& net, const Scale& input, const std::optional<Scale>& target)
@@ -81,8 +81,8 @@ class Statistics {
   std::vector<double> sums_, mean_;
 };
 
-// The inputs of columns of words are 0 and 1 already: divided by its deviation, a rare word would
-// outweigh all else.
+// Inputs of word columns are 0 or 1 and are not standardized: divided by its small deviation, a
+// rare word would dominate all other inputs.
 Scale without_words(const Scale& scale, const data::TableColumns* table) {
   if (table == nullptr) return scale;
   std::vector<float> mean = scale.mean.to_vector<float>(),
@@ -107,7 +107,7 @@ bool is_table(const data::Dataset& set) {
 }
 
 nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, bool targets) {
-  if (ShapesOnly::is_on())  // a plan is made ahead: its values do not matter
+  if (ShapesOnly::is_on())  // planning only; the values do not matter
     return standardized(net, set.input_shape(),
                         targets ? std::optional<Shape>(set.target_shape()) : std::nullopt);
   constexpr std::int64_t kRows = 4096;

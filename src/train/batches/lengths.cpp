@@ -9,10 +9,11 @@
 namespace tenon::train {
 namespace {
 
-// All of them hear of all figures, so that any could take over.
+// All schedules receive all metrics, so that each can take over at any step.
 class OfLengths : public optim::Schedule {
  public:
-  using Part = std::pair<std::int64_t, std::unique_ptr<optim::Schedule>>;  // up to which step
+  using Part = std::pair<std::int64_t, std::unique_ptr<optim::Schedule>>;  // the step that ends its
+                                                                           // use, and the schedule
   OfLengths(std::vector<Part> earlier, std::unique_ptr<optim::Schedule> last)
       : earlier_(std::move(earlier)), last_(std::move(last)) {}
   double factor(std::int64_t step) const override {

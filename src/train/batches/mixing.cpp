@@ -23,7 +23,7 @@ void append_row(const data::MixDraw& draw, std::vector<float>& out) {
     out.push_back(static_cast<float>(number));
 }
 
-// Each one's partner: the sample before it, of the first the last.
+// The partner of each sample: the sample before it; for the first sample the last.
 Tensor others(const Tensor& x) { return roll(x, {1}, {0}); }
 
 }  // namespace

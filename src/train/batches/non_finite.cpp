@@ -41,7 +41,7 @@ std::string first_non_finite(const nn::Module& net, const Tensor& input) {
   std::vector<Tensor> checks;
   checks.reserve(suspects.size());
   for (const Suspect& s : suspects) checks.push_back(s.finite);
-  take_updates(checks);  // looking on renews nothing
+  take_updates(checks);  // this pass must not update running statistics
   tenon::compute(checks);
   for (std::size_t k = 0; k < suspects.size(); ++k)
     if (checks[k].item() == 0) return suspects[k].what;

@@ -43,17 +43,17 @@ double ratio(std::int64_t part, std::int64_t whole, double of_none = 0) {
   return whole == 0 ? of_none : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-bool holds_nan(const double* row, std::int64_t classes) {
+bool has_nan(const double* row, std::int64_t classes) {
   return std::any_of(row, row + classes, [](double score) { return std::isnan(score); });
 }
 
 std::int64_t predicted_of(const double* row, std::int64_t classes) {
-  return holds_nan(row, classes) ? kNoClass : std::max_element(row, row + classes) - row;
+  return has_nan(row, classes) ? kNoClass : std::max_element(row, row + classes) - row;
 }
 
-// The classes that come before the target; all of them where a score is NaN.
+// The number of classes ranked before the target; all of them if a score is NaN.
 std::int64_t rank_of(const double* row, std::int64_t classes, std::int64_t target) {
-  if (holds_nan(row, classes)) return classes;
+  if (has_nan(row, classes)) return classes;
   std::int64_t before = 0;
   for (std::int64_t c = 0; c < classes; ++c)
     before += row[c] > row[target] || (row[c] == row[target] && c < target);
@@ -67,7 +67,7 @@ struct Softmax {
   std::vector<double> shares;  // before they are divided by the sum; NaN where a score is
 
   Softmax(const double* row, std::int64_t classes) : shares(row, row + classes) {
-    if (holds_nan(row, classes)) {
+    if (has_nan(row, classes)) {
       shares.assign(shares.size(), kNan);
       sum = kNan;
       return;
@@ -83,7 +83,7 @@ struct Softmax {
   }
 };
 
-// Samples from the highest score on; those of equal scores are one threshold.
+// Samples in descending order of their scores; equal scores share one threshold.
 struct Ranking {
   std::vector<std::pair<double, bool>> samples;  // score, and whether it is of the class
   std::int64_t own = 0, others = 0;
@@ -92,7 +92,7 @@ struct Ranking {
     samples.emplace_back(score, is_own);
     ++(is_own ? own : others);
   }
-  // visit(of the class, others) for each threshold.
+  // Calls visit(samples of the class, other samples) for each threshold.
   template <class F>
   void thresholds(F&& visit) {
     std::sort(samples.begin(), samples.end(),
@@ -105,8 +105,8 @@ struct Ranking {
       visit(static_cast<double>(met), static_cast<double>(missed));
     }
   }
-  // Of pairs of a sample of the class and another one, the share whose order is right; equal
-  // scores are right by half.
+  // The share of pairs (sample of the class, other sample) in the right order; a pair of equal
+  // scores counts half.
   double roc_auc() {
     double above = 0, right = 0;
     thresholds([&](double met, double missed) {
@@ -132,7 +132,7 @@ using RankingMetric = double (Ranking::*)();
 // [samples, columns]: one column for two classes, with the score of the second.
 double over_classes(const std::vector<double>& scores, std::int64_t columns,
                     const std::vector<std::int64_t>& targets, RankingMetric metric) {
-  if (holds_nan(scores.data(), std::ssize(scores))) return kNan;
+  if (has_nan(scores.data(), std::ssize(scores))) return kNan;
   const bool binary = columns == 1;
   double sum = 0;
   std::int64_t classes = 0;
@@ -381,7 +381,7 @@ void ClassMetrics::add_row(const double* scores, std::int64_t target) {
     return;
   }
   targets_.push_back(target);
-  if (classes == 2) {  // the difference ranks as the probability does, which rounds to 1
+  if (classes == 2) {  // same order as the probability, which would round to 1
     probabilities_.push_back(scores[1] == scores[0] ? 0 : scores[1] - scores[0]);
     return;
   }

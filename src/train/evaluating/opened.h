@@ -1,4 +1,4 @@
-// What an opened model holds for its requests.
+// The data that an opened model keeps for its requests.
 #pragma once
 
 #include <tenon/train.h>

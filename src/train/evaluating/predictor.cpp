@@ -51,8 +51,8 @@ std::int64_t Predictor::views_of(const Tensor& inputs) const {
   return inputs.rank() == kViewsRank && sample_.rank() <= 3 ? inputs.size(1) : 1;
 }
 
-// Texts may be shorter than the context. Images may be of another size where the layers can say
-// what they make of it; a perceptron lays any input in a row.
+// Texts may be shorter than the context. Images may have another size if the layers accept it; a
+// perceptron flattens any input.
 bool Predictor::takes(const Tensor& inputs) const {
   const Shape& shape = inputs.shape();
   const int rank = shape.rank();

@@ -1,7 +1,7 @@
 // Predictions for batches of inputs, the requests of a server.
 //
 // What a request needs is known before it comes: the scaling of pixels, the shape of a sample, and
-// a compiled function that holds a program for each shape. A request checks its shape, scales its
+// a compiled function with a program for each shape. A request checks its shape, scales its
 // pixels and runs the program.
 #pragma once
 

@@ -25,7 +25,7 @@ StateDict copy(const StateDict& state) {
 
 }  // namespace
 
-// The programs and batches of the stage before are gone when the next one is asked for.
+// Frees the programs and batches of the last stage before it requests the next stage.
 void Fit::change_stage() {
   staged_ = true;
   waited_earlier_ += batches_->waited();
@@ -47,7 +47,7 @@ void Fit::change_stage() {
   test_ = next.test;
   batches_.emplace(*train_);
   require_trains_on_last_batch(next.net, *train_);
-  modes_.emplace_front(next.net);  // what both stages have is left as the first found it
+  modes_.emplace_front(next.net);  // restored in reverse order, to the modes before the run
   t_.begin(next);
   require_parts_fit();
 }
@@ -58,7 +58,7 @@ void Fit::require_parts_fit() {
   if (test_ != nullptr) require_part_fits(*t_.eval_step, *train_, *test_, data::Split::Test);
 }
 
-// What the optimizers have in common, and the scale of the loss, is as it was.
+// The state that both optimizers share, and the loss scale, are carried over.
 void Fit::go_on_in_next_stage() {
   const StateDict before = t_.optimizer->state_dict();
   std::optional<LossScale> scale;
@@ -90,8 +90,8 @@ Fit::Monitored Fit::monitored(const EpochReport& e) const {
   return {"training loss", e.train_loss, false};
 }
 
-// Of epochs that were judged by another figure, as before a resume without a validation part, none
-// is better or worse.
+// Epochs that were judged by another metric, as before a resume without a validation part, are not
+// compared.
 const EpochReport* Fit::best() const {
   const EpochReport* found = nullptr;
   for (const EpochReport& e : p_.history)
@@ -103,7 +103,7 @@ bool Fit::early_stop() const {
   if (asked_to_stop_) return true;
   const EpochReport* top = best();
   if (o_.early_stopping <= 0 || p_.history.empty()) return false;
-  // Of a run whose every figure is NaN none is the best: it counts from the first one on.
+  // If the metric was always NaN, no epoch is the best, and counting starts at the first epoch.
   int since = top != nullptr ? top->epoch : std::max({o_.evaluate_every, best_lost_, 1});
   if (top == nullptr)
     for (const EpochReport& e : p_.history)
@@ -112,7 +112,7 @@ bool Fit::early_stop() const {
   return p_.history.back().epoch - since >= o_.early_stopping;
 }
 
-// Trains to the end of the epoch under way. False when it was interrupted.
+// Trains to the end of the current epoch. False if interrupted.
 bool Fit::epoch() {
   train_->set_state(
       {p_.loader_seed, p_.epochs_in(p_.step), p_.steps_behind_epochs(p_.step) * p_.batch});
@@ -131,7 +131,7 @@ bool Fit::epoch() {
       settle_checkpoint();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
-    // Asked after the step was reported, as `stop` may depend on a callback.
+    // After the step was reported, because `stop` may depend on a callback.
     const bool stop = stop_asked(), save = !stop && due();
     if (stop || save) drain();
     if (stop) return false;
@@ -170,7 +170,7 @@ void Fit::end_epoch() {
   });
 }
 
-// Augmented samples are those of the first epoch each time, also after a resume.
+// Augmentation, if any, is that of epoch 0 in every validation, also after a resume.
 void Fit::validate(EpochReport& r) {
   if (validation_ == nullptr) return;
   validation_->set_epoch(0);
@@ -197,8 +197,7 @@ TestReport Fit::measure_test(const EpochReport& kept) {
   return out;
 }
 
-// A run that has ended before has its figures in its log: of the same weights they are not measured
-// again.
+// A run that ended before has its test results in the log; the same weights are not measured again.
 void Fit::test(const EpochReport& kept) {
   if (test_ == nullptr) return;
   result_.test = folder_ != nullptr ? folder_->test_report(kept.step) : std::nullopt;
@@ -208,9 +207,9 @@ void Fit::test(const EpochReport& kept) {
 }
 
 void Fit::note_best(EpochReport& r) {
-  if (validation_ != nullptr && !r.validation_loss) return;  // not measured, so not compared
+  if (validation_ != nullptr && !r.validation_loss) return;  // not validated, so not compared
   const EpochReport* top = best();
-  // Accuracies of scores that are NaN are numbers.
+  // The loss is checked too, because the accuracy of NaN scores is a number.
   const bool known = !std::isnan(monitored(r).value) && !std::isnan(r.validation_loss.value_or(0));
   r.best = known && (top == nullptr || monitored(r).better_than(monitored(*top)));
   if (!r.best || !keeps_best()) return;
@@ -221,7 +220,7 @@ void Fit::note_best(EpochReport& r) {
     best_weights_ = copy(t_.net.state_dict());
 }
 
-// NaN is never the best: where every epoch gave it, the last one's weights are kept.
+// NaN is never the best; if every epoch gave NaN, the last weights are kept.
 void Fit::name_best(const EpochReport* top) {
   std::vector<EpochReport> compared;
   for (const EpochReport& e : p_.history)
@@ -250,8 +249,8 @@ void Fit::name_best(const EpochReport* top) {
   }
 }
 
-// Samples of the last measurement, also of an earlier session: those that cannot be decoded are not
-// among them. Epochs of earlier builds do not say.
+// The number of samples of the last validation, also of an earlier session: without images that
+// could not be decoded. Logs of earlier builds lack the number.
 std::int64_t Fit::validated() const {
   for (auto epoch = p_.history.rbegin(); epoch != p_.history.rend(); ++epoch)
     if (epoch->validation_samples > 0) return epoch->validation_samples;
@@ -259,7 +258,7 @@ std::int64_t Fit::validated() const {
   return validation_->options().drop_last ? all / batch * batch : all;
 }
 
-// Leaves the weights that are kept in the network, measures them and writes the model's file.
+// Loads the weights that are kept into the network, measures them and writes the model file.
 void Fit::finish() {
   t_.net.eval();
   const EpochReport* top = best();
@@ -293,13 +292,13 @@ void Fit::finish() {
 }
 
 TrainResult Fit::run() {
-  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // of an earlier call
+  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // from an earlier call
   require_trains_on_last_batch(t_.net, *train_);
   require_parts_fit();
   prepare();
   open_steps();
   last_checkpoint_ = Clock::now();
-  // A run that goes on has no final model yet: an older one would pass for it.
+  // A run that continues has no final model yet; an older file would be mistaken for it.
   if (folder_ != nullptr && !finished())
     std::filesystem::remove(folder_->file("model.safetensors"));
   t_.tell([&](Callback& c) {

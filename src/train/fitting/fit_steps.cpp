@@ -36,7 +36,7 @@ std::string smaller_steps(double lr) {
              "), clip the gradients (clip_norm = 1), or check the data");
 }
 
-// The host gets what is to be saved anyway.
+// Checked on the host, which gets tensors that are saved in any case.
 bool is_finite(const Tensor& t) {
   return !is_floating(t.dtype()) || all(isfinite(on_host(t))).item() != 0;
 }
@@ -100,8 +100,8 @@ void Fit::watch_finite() {
     if (is_finite(buffer.tensor)) kept_finite_.push_back(std::move(buffer));
 }
 
-// Gradients that overflow beside a finite loss show in the next step's loss, which is too late for
-// what is saved or handed over before it.
+// Gradients may overflow although the loss is finite. The next step's loss would show it, but too
+// late for weights that are saved or returned before.
 void Fit::require_finite() {
   if (checked_ == p_.step) return;
   if (const nn::NamedTensor* first = first_not_finite())
@@ -112,7 +112,7 @@ void Fit::require_finite() {
   checked_ = p_.step;
 }
 
-// Null where all is finite that a step makes of finite values.
+// The first tensor that a step has made infinite or NaN; null if there is none.
 const nn::NamedTensor* Fit::first_not_finite() const {
   const auto found =
       std::find_if(kept_finite_.begin(), kept_finite_.end(),
@@ -170,15 +170,16 @@ bool Fit::begin_step_on_batch() {
   return true;
 }
 
-// What the next steps' batches are mixed by, on the device; undefined where nothing is.
+// The mixup and cutmix parameters of the next steps, on the device; undefined without mixing.
 Tensor Fit::mix_of(std::int64_t steps) const {
   if (!o_.mixing.any()) return {};
   const std::int64_t epoch = p_.epochs_in(begun()), batch = p_.steps_behind_epochs(begun());
   return mix_rows(o_.mixing, train_->input_shape(), {p_.loader_seed, epoch, 0}, batch, steps);
 }
 
-// As many whole batches as at_once_ allows, none beyond a step after which the host has something
-// to do. Fewer come in powers of two: each number of runs is captured once.
+// The number of steps in the next launch: at most at_once_, all with whole batches, and not beyond
+// a step after which the host must act. Smaller numbers are powers of two, because each number of
+// runs is captured once.
 std::int64_t Fit::steps_of_launch() const {
   std::int64_t most =
       std::min(total_ - begun(), p_.examples / p_.batch - p_.steps_behind_epochs(begun()));
@@ -191,15 +192,16 @@ std::int64_t Fit::steps_of_launch() const {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
-// From `more` steps after those begun on, counted as if all epochs had been cut alike.
+// Steps from `more` steps after the queued ones to the next measurement, counted as if all epochs
+// had the current number of steps.
 std::int64_t Fit::steps_until_curvature(std::int64_t more) const {
   const std::int64_t step =
       p_.epochs_in(begun()) * p_.steps_per_epoch + p_.steps_behind_epochs(begun()) + more;
   return Curvature::steps_until_due(step, p_.batch, p_.steps_per_epoch);
 }
 
-// Reads what has been begun. On a GPU about a tenth of a second of steps is then begun ahead, so
-// that it need not wait for the host after every one.
+// Reads all queued steps. On a GPU about a tenth of a second of steps is then queued ahead, so that
+// the GPU does not wait for the host after every step.
 void Fit::drain() {
   const std::size_t count = queue_.size();
   if (count == 0) return;
@@ -219,7 +221,7 @@ void Fit::account(const Queued& step) {
   const StepOutcome outcome = t_.train_step->read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
-  // In the mean of its epoch a step counts as in an evaluation: by its targets that count.
+  // As in an evaluation, a step's weight in the epoch's mean is its number of counted targets.
   const double weight = outcome.counted.value_or(static_cast<double>(step.items));
   p_.loss_sum += outcome.total.value_or(outcome.loss * weight);
   p_.weight += weight;
@@ -237,12 +239,12 @@ void Fit::account(const Queued& step) {
   report_step(step, outcome.loss);
 }
 
-// Of the epoch so far; NaN where nothing counted.
+// The mean loss of the epoch so far; NaN if no target counted.
 double Fit::mean_loss() const {
   return p_.weight > 0 ? p_.loss_sum / p_.weight : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Of the epoch so far; sequences have a target for each token.
+// The accuracy of the epoch so far; sequences have a target for each token.
 std::optional<double> Fit::train_accuracy() const {
   if (!task_.has_training_accuracy(train_->dataset())) return {};
   return static_cast<double>(p_.correct) / static_cast<double>(p_.targets);

@@ -17,10 +17,10 @@
 namespace tenon::train {
 namespace {
 
-// What the network says against a training batch of so many samples; "" where nothing.
+// The error of the network for a training batch of this many samples; "" if there is none.
 std::string refusal(nn::AnyModule net, const data::Loader& train, std::int64_t samples) {
   const KeptModes modes(net);
-  Context context = current_context();  // the run's numbers depend on none that are drawn here
+  Context context = current_context();  // so that draws here do not change the run's random numbers
   context.generator = Generator(0);
   const ContextScope scope(context);
   const ShapesOnly shapes;

@@ -12,7 +12,7 @@
 namespace tenon::train {
 namespace {
 
-// A class has one number in all parts, or figures of one part would be of other classes.
+// A class must have the same number in all parts, or metrics would compare different classes.
 void require_same_classes(const data::Dataset& train, const data::Dataset& other,
                           const std::string& part) {
   if (!train.text_unit().empty()) return;

@@ -21,7 +21,7 @@
 namespace tenon::train {
 namespace {
 
-// How many targets are not left out, int64.
+// The number of targets that are not ignored, int64.
 Tensor count_targets(const Tensor& target, const Tensor& kept) {
   return kept.defined() ? sum(cast(kept, DType::Int64)) : scalar(target.numel(), DType::Int64);
 }
@@ -32,7 +32,7 @@ void check_loss(const Tensor& loss) {
                          ", must be a scalar: reduce it with mean() or sum()"));
 }
 
-// All that the host wants to know of a step, in one piece: one read.
+// All figures of a step in one tensor, so that the host reads once.
 Tensor in_one(const std::vector<Tensor>& figures) {
   std::vector<Tensor> parts;
   parts.reserve(figures.size());
@@ -46,7 +46,7 @@ Tensor leaf(const Shape& shape, DType dtype) {
   return without_memory(shape, dtype, current_device());
 }
 
-// Places for a batch as the loader gives it.
+// Placeholders for a batch of the loader.
 std::vector<Tensor> leaves_of(const data::Loader& loader, std::int64_t count) {
   const data::Dataset& data = loader.dataset();
   const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
@@ -54,7 +54,7 @@ std::vector<Tensor> leaves_of(const data::Loader& loader, std::int64_t count) {
           leaf(with_count(count, data.target_shape()), data.target_dtype())};
 }
 
-// Those of the tensors, by place, that are none of the parameters.
+// Indices of the tensors that are not among the parameters.
 std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
                                    const std::vector<nn::NamedTensor>& parameters) {
   std::unordered_set<const Node*> own;
@@ -134,7 +134,7 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
   });
 }
 
-// Of those that are frozen for now too: they may learn later.
+// Includes parameters that are frozen now, because they may be trained later.
 void TrainStep::require_own_parameters() const {
   const std::vector<nn::NamedTensor> own = net_.named_parameters();
   const std::vector<Tensor>& learning = optimizer_.parameters();
@@ -145,7 +145,7 @@ void TrainStep::require_own_parameters() const {
                          optimizer_.parameter_names()[0], "' ", learning[0].shape()));
 }
 
-// What is not the network's may be the loss's own.
+// Parameters outside the network may belong to the loss.
 void TrainStep::require_reached(const Tensor& loss) const {
   const std::vector<Tensor>& learning = optimizer_.parameters();
   const std::vector<std::size_t> others = others_of(learning, net_.named_parameters());
@@ -165,8 +165,8 @@ void TrainStep::require_reached(const Tensor& loss) const {
 
 void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }
 
-// The gradients of the scaled loss are scaled back; where one is not finite the step is left out
-// and the scale halved. A step in which nothing counts has no gradients that could overflow.
+// Unscales the gradients of the scaled loss. If one is not finite, the step is skipped and the
+// scale is halved. A step without counted targets has no gradients that could overflow.
 void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, Tensor& guard,
                                 std::vector<Tensor>& figures, std::vector<Tensor>& updates) {
   const Tensor back = reciprocal(scale_->scale);
@@ -214,7 +214,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   counts_vary_ = loss_.counts_vary(wanted);
   const Tensor counted = counts_vary_ ? loss_.counted(wanted) : Tensor();
   if (teacher_) values[1] = with_teacher(values[1], values[0], input, wanted);
-  const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
+  const std::vector<Tensor> renewed = take_updates(values);  // guarded below, like the step
   const Tensor &scores = values[0], &value = values[1];
   require_reached(value);
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
@@ -229,10 +229,10 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
   const Tensor any = counts_vary_ ? gt(counted, 0) : Tensor();
   if (counts_vary_) {
-    // The mean of nothing is NaN: such a step has no loss, and changes nothing.
+    // Without counted targets the mean is NaN; such a step has loss 0 and no effect.
     figures[0] = where(any, value, 0);
     figures.push_back(counted);
-    // The share of a teacher or a mixture in the loss is not the loss of one sample.
+    // With a teacher or mixing, the loss is not a sum of losses of single samples.
     const Tensor mean = cast(figures[0], DType::Float64) * counted;
     figures.push_back(teacher_ || mixes_ ? mean
                                          : where(any, mean, loss_.terms(scores, wanted).total));
@@ -332,7 +332,7 @@ void EvalStep::set_views(std::int64_t views) {
 
 void EvalStep::require_fits(const data::Loader& loader) {
   const KeptModes modes(net_);
-  Context context = current_context();  // the run's numbers depend on none that are drawn here
+  Context context = current_context();  // so that draws here do not change the run's random numbers
   context.generator = Generator(0);
   const ContextScope scope(context);
   const ShapesOnly shapes;

@@ -71,7 +71,7 @@ void check(const TrainOptions& options) {
                            ", must be in ascending order"));
     before = length.until;
   }
-  // What the schedule does not take is found here; its step counts are not known yet.
+  // Checks the schedule's options; the numbers of steps are not known yet.
   (void)schedule_of(options, 1, 1);
   if (options.stage_epochs > 0 && !options.next_stage)
     throw ValueError(cat("Trainer: stage_epochs is ", options.stage_epochs,

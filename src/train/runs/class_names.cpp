@@ -20,7 +20,7 @@
 namespace tenon::train {
 namespace {
 
-// A set in memory or drawn, whose targets are classes, with other numbers for them.
+// A dataset in memory or generated, with its class numbers replaced.
 class RenumberedClasses final : public data::DerivedDataset {
  public:
   RenumberedClasses(const std::shared_ptr<const data::Dataset>& of,
@@ -74,7 +74,7 @@ std::string samples_of_class(const data::Dataset& set, std::int64_t number) {
              count == 1 ? "" : cat(" (and ", count - 1, count == 2 ? " other" : " others", ")"));
 }
 
-// Of a run that has trained for an epoch; false where no file says anything yet.
+// Reads the class names of a run; false if it has not finished an epoch, so that no file has them.
 bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& names) {
   for (const char* name : {"model.safetensors", "best.safetensors"}) {
     const std::string file = cat(run_dir, "/", name);
@@ -112,7 +112,7 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
     number_of.emplace(known[k], static_cast<std::int64_t>(k));
   const bool model_has_words = !class_words(known).empty(),
              set_has_words = !class_words(names).empty(),
-             // Labels by their values: 0 and 1 are no classes of a model that knows 10 and 20.
+             // Numeric labels match by value: 0 and 1 are not classes of a model with 10 and 20.
       by_value = model_has_words && std::all_of(known.begin(), known.end(), is_number);
   std::vector<std::int64_t> numbers;
   for (std::size_t k = 0; k < names.size(); ++k) {

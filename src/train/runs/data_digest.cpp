@@ -23,8 +23,8 @@
 namespace tenon::train {
 namespace {
 
-// Four lanes, since each step of one waits for the step before: as fast as memory. Against chance,
-// not against forgers.
+// Four independent lanes hide the latency of each step, so the speed is that of memory. Protects
+// against chance, not against forgery.
 std::uint64_t fast_checksum(std::string_view bytes) {
   constexpr std::size_t kLanes = 4, kWord = sizeof(std::uint64_t), kStride = kLanes * kWord;
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ull;
@@ -62,12 +62,12 @@ void add_samples(Digester& digester, const data::Dataset& set) {
   for (const std::uint64_t sum : sums) digester.add(sum);
 }
 
-// Files are known by their names, their sizes and, where they are few enough to be read before the
-// first step, their bytes. Nothing is decoded.
+// The digest of files covers names, sizes and, if all files can be read before the first step,
+// bytes. Nothing is decoded.
 void add_files(Digester& digester, const data::ImageFiles& images) {
   constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
   std::vector<std::uint64_t> sizes(at(images.size())), sums(sizes.size());
-  // Who reads the samples says what is wrong with a file.
+  // An unreadable file counts as 0; reading the samples reports the error.
   const auto of_each = [&](std::vector<std::uint64_t>& out, const auto& of) {
     parallel_for(images.size(), [&](std::int64_t k, int) {
       try {

@@ -19,7 +19,7 @@ namespace {
 
 using io::Json;
 
-// JSON has no infinity and no NaN: they travel as text.
+// JSON has no infinity and no NaN: they are written as text.
 Json number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -43,7 +43,7 @@ void add_metrics(Json& out, const std::string& prefix, const Metrics& metrics) {
   for (const auto& [name, value] : sorted) out[prefix + name] = number(value);
 }
 
-// Numbers of a part that are no metrics.
+// Numbers of a part that are not metrics.
 bool is_reserved(const std::string& name) { return name == kLoss || name == kSamples; }
 
 Metrics metrics_from(const Json& json, const std::string& prefix) {
@@ -72,7 +72,7 @@ std::optional<double> optional_number(const Json& json, const char* key) {
   return json.contains(key) ? std::optional<double>(to_double(json.at(key))) : std::nullopt;
 }
 
-// Nothing of a line that somebody changed: it is measured again.
+// nullopt for a line that was edited by hand; the test is then measured again.
 std::optional<TestReport> test_from(const Json& json) {
   try {
     TestReport t;

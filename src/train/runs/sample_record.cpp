@@ -35,7 +35,7 @@ constexpr char kChecksums[] = "checksums", kUnit[] = "unit", kEvery[] = "every",
                kStretchKey[] = "stretch", kValidationKey[] = "validation_digest",
                kTestKey[] = "test_digest";
 constexpr const char* kUnits[] = {"images", "inputs", "texts"};
-// Of an image that cannot be read; none is recorded under it.
+// The checksum of an unreadable image; never recorded.
 constexpr std::uint64_t kUnread = 0;
 
 Unit unit_of(const data::Dataset& set) {
@@ -45,7 +45,7 @@ Unit unit_of(const data::Dataset& set) {
   return windows ? Unit::Texts : Unit::Inputs;
 }
 
-// visit(k) for each of so many, on all threads.
+// Calls visit(k) for k in [0, count) on all threads.
 template <class F>
 void for_each_in_parallel(std::int64_t count, F&& visit) {
   constexpr std::int64_t kAtOnce = 16;
@@ -61,7 +61,7 @@ int threads_of(const Threads& threads) { return threads ? threads() : num_thread
 
 Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers,
                     const Threads& threads = {}) {
-  constexpr std::size_t kAtOnce = 1024;  // after so many the number of threads may change
+  constexpr std::size_t kAtOnce = 1024;  // images between changes of the number of threads
   Checksums out(numbers.size(), kUnread);
   for (std::size_t from = 0; from < numbers.size(); from += kAtOnce) {
     const ThreadCount count(threads_of(threads));
@@ -76,7 +76,7 @@ Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t
   return out;
 }
 
-// Rows of tokens are as long as the longest of their set: what fills them up does not count.
+// The checksum of rows of tokens, without their padding.
 std::uint64_t of_tokens(std::string_view input, std::int64_t width) {
   std::vector<std::int64_t> tokens(input.size() / sizeof(std::int64_t));
   std::memcpy(tokens.data(), input.data(), input.size());
@@ -108,7 +108,8 @@ Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numb
   return out;
 }
 
-// The tokens of windows. The targets have the hidden tokens, between [CLS] and [SEP].
+// Calls visit(tokens) for each window. Masked tokens are taken from the targets, and [CLS] and
+// [SEP] are left out.
 template <class F>
 void for_each_window(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
   const std::size_t length = at(set.input_shape()[0]);
@@ -131,14 +132,14 @@ void for_each_window(const data::Dataset& set, std::span<const std::int64_t> num
   });
 }
 
-// Checksums of every stretch of so many tokens, by a polynomial that rolls on from one to the next.
+// Checksums of every run of `length` consecutive tokens, by a rolling polynomial hash.
 class Stretches {
  public:
   explicit Stretches(std::int64_t length) : length_(at(length)), last_(at(length)) {
     for (std::int64_t k = 0; k < length; ++k) power_ *= kBase;
   }
   void restart() { seen_ = 0, hash_ = 0, std::fill(last_.begin(), last_.end(), 0); }
-  // The checksum of the stretch that ends with this token; none while there are too few.
+  // The checksum of the run that ends with this token; nullopt while there are too few tokens.
   std::optional<std::uint64_t> add(std::int64_t token) {
     std::uint64_t& oldest = last_[seen_ % length_];
     const std::uint64_t number = static_cast<std::uint64_t>(token) * 2 + 1;
@@ -192,7 +193,8 @@ HeldOutDigests held_out_digests(const data::Dataset* validation, const data::Dat
           test == nullptr ? "" : held_out_digest(*test)};
 }
 
-// Names of classes follow the digest of the samples; the training part's are compared elsewhere.
+// The digest without the class names that follow it; those of the training part are compared
+// elsewhere.
 std::string held_out_digest(const data::Dataset& part) {
   const std::string digest = data_digest(part);
   return digest.substr(0, digest.find(' '));
@@ -313,7 +315,7 @@ bool SampleRecord::holds(std::uint64_t checksum) const {
   return std::binary_search(checksums_.begin(), checksums_.end(), checksum);
 }
 
-// A window counts where at least half of its stretches that would be recorded are.
+// A window counts as seen if at least half of its runs that would be recorded are in the record.
 SeenSamples SampleRecord::seen_texts(const data::Dataset& set, std::int64_t first,
                                      std::int64_t end) const {
   SeenSamples out{.samples = end - first};
@@ -346,7 +348,7 @@ std::optional<SeenSamples> SampleRecord::seen(const data::Dataset& set, std::int
   Checksums found;
   for (std::int64_t from = first; from < end; from += kAtOnce) {
     std::vector<std::int64_t> numbers = every_one(from, std::min(end, from + kAtOnce), 1);
-    // What was found to be no image is not measured.
+    // Broken images are not compared.
     if (!broken.empty()) {
       const auto erased = static_cast<std::int64_t>(
           std::erase_if(numbers, [&](std::int64_t n) { return broken.contains(images->name(n)); }));

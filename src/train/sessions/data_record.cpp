@@ -46,7 +46,8 @@ DataRecord::~DataRecord() {
   if (looking_up_.valid()) looking_up_.wait();
 }
 
-// Images of the same names may be others than before the run was stopped: it has learned from both.
+// Keeps the earlier record too: images with the same names may have changed while the run was
+// stopped, and the run has learned from both.
 void DataRecord::read() {
   auto record = std::make_unique<SampleRecord>(
       SampleRecord::of(*sets_.train, [this] { return threads_now(); }));
@@ -84,7 +85,7 @@ void DataRecord::finish() {
 std::optional<SeenSamples> DataRecord::test_seen() {
   awaited_ = true;
   if (looking_up_.valid()) seen_ = looking_up_.get(), is_known_ = true;
-  // Images that were found to be broken since are not measured.
+  // If images were found to be broken since, the look-up is repeated without them.
   const bool broken = sets_.test != nullptr && !sets_.test->broken().empty();
   if (is_known_ && !broken) return seen_;
   if (record_ == nullptr) read();

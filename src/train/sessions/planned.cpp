@@ -17,7 +17,7 @@
 namespace tenon::train {
 namespace {
 
-// Half as many samples at a time until they can be measured.
+// Halves the batch size until the evaluation fits into memory.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
   EvalStep step(session.net, loss_of(session.run, session.net, 0), session.run.task);
   for (std::int64_t batch = measured.batch();; batch /= 2) {
@@ -48,7 +48,7 @@ std::int64_t planned(Session& session) {
   return batch;
 }
 
-// The later stage of a run whose frozen parts learn in the end.
+// The later stage of a run, in which the frozen parts are trained too.
 ResolvedRun when_released(Settings settings) {
   settings.freeze.clear();
   settings.unfreeze_after = 0;
@@ -81,7 +81,7 @@ std::int64_t plan_within_limit(Session& session) {
 std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets) {
   const bool has_own_memory = current_device().kind != Device::Kind::Cpu;
   if (!is_limited() && !has_own_memory) return 0;
-  Context context = current_context();  // the run's numbers depend on nothing that is drawn here
+  Context context = current_context();  // so that draws here do not change the run's random numbers
   context.generator = Generator(run.compute.seed);
   const ContextScope scope(context);
   const ShapesOnly shapes;

@@ -11,10 +11,10 @@ namespace {
 
 std::string text_of_setting(const io::TomlValue& value, const std::string& where) {
   using Kind = io::TomlValue::Kind;
-  if (value.is(Kind::Text)) return value.text;
-  if (value.is(Kind::Whole)) return cat(value.whole);
+  if (value.is(Kind::String)) return value.text;
+  if (value.is(Kind::Integer)) return cat(value.whole);
   if (value.is(Kind::Real)) return cat(value.real);
-  if (value.is(Kind::Truth)) return value.truth ? "true" : "false";
+  if (value.is(Kind::Boolean)) return value.truth ? "true" : "false";
   throw FormatError(
       cat(where,
           ": a setting must be a string, a number or a boolean; tables and lists are not allowed"));

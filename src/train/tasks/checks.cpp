@@ -10,7 +10,7 @@
 namespace tenon::train {
 namespace {
 
-// A network that takes the data, as far as there is one: for this task, or for another one.
+// Advice for an error: a network that takes the data, for this task or another one.
 std::string other_network(const Task& task, const TaskData& data) {
   if (has_tokens(data.set)) {
     std::string reader = "gpt2";

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMae[] = "mae", kR2[] = "r2";
 
-// Outputs that are not as many as the targets have no errors.
+// Without errors if the number of outputs differs from that of the targets.
 class ErrorMeter final : public Meter {
  public:
   void add(const MeasuredBatch& batch) override {

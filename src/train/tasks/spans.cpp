@@ -23,7 +23,7 @@ class Spans final : public TokenTask {
             .purpose = "find an answer in a text",
             .evaluation = "share of answers found, exact and F1"};
   }
-  // Each part has windows of its own length.
+  // Parts may have windows of different lengths.
   void check_data(const TaskData& data, data::Split) const override {
     const Settings& settings = data.settings;
     const Shape &input = data.set.input_shape(), &context = data.model.input;

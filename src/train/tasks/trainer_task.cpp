@@ -11,7 +11,7 @@ class ByData final : public Task {
   std::int64_t least_scores(const data::Dataset& set) const override {
     return of(set).least_scores(set);
   }
-  // Tensors say by their dtype what they are.
+  // Classification handles both kinds, by the dtype of the tensors.
   Tensor mean_over_views(const Tensor& scores, std::int64_t views, DType targets) const override {
     return classification_.mean_over_views(scores, views, targets);
   }

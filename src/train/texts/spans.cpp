@@ -17,11 +17,11 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kBatch = 16;       // windows
-constexpr std::int64_t kMostTokens = 30;  // of an answer
+constexpr std::int64_t kBatch = 16;       // windows of a batch
+constexpr std::int64_t kMostTokens = 30;  // most tokens of an answer
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
-// The share of softmax(scores) that one place has.
+// softmax(scores) at one position.
 double share(std::span<const float> scores, std::int64_t place) {
   const double highest = *std::max_element(scores.begin(), scores.end());
   double all = 0;
@@ -34,7 +34,7 @@ struct Found {
   Answer answer;
 };
 
-// `places` are the positions in the row of the window's part of the text.
+// Updates the best answer with the scores of a window, whose text begins at `behind` in the row.
 void take_window(Found& found, const data::SpanText& text, const data::SpanWindow& window,
                  std::int64_t behind, std::span<const float> starts, std::span<const float> ends) {
   found.none = std::min(found.none, static_cast<double>(starts[0]) + ends[0]);
@@ -50,7 +50,7 @@ void take_window(Found& found, const data::SpanText& text, const data::SpanWindo
     }
 }
 
-// Without capitals, signs of ASCII and articles.
+// The words in lower case, without ASCII punctuation and articles.
 std::vector<std::string> plain_words(const std::string& text) {
   std::u32string lower;
   for (const char32_t c : data::code_points(text))

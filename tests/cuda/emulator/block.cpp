@@ -37,7 +37,7 @@ struct Thread {
 
 struct Warp {
   std::uint32_t ready = 0, arrived = 0, present = 0;
-  const char* operation = nullptr;  // what the arrived lanes wait at
+  const char* operation = nullptr;  // the barrier at which the arrived lanes wait
   WarpCall calls[32];
 };
 

@@ -36,7 +36,7 @@ struct Range {
   std::uint64_t number = 0;  // of the allocation, counted from 1
 };
 
-/// Allocations by address. GPU memory is filled with NaN bytes and lies between guard zones.
+/// Allocations by address. GPU memory is filled with NaN bytes and has guard zones on both sides.
 class Memory {
  public:
   /// Null if the GPU has too little free memory.

@@ -52,7 +52,7 @@ struct CUstream_st {
   bool invalidated = false;
   bool adopted = false;  // captures into a graph of the caller
   std::uint64_t capture_id = 0;
-  std::vector<CUgraphNode> depends;  // what its next node waits for
+  std::vector<CUgraphNode> depends;  // nodes that its next node waits for
   std::vector<CUgraphEdgeData> how;  // likewise
   std::vector<CUstream_st*> joined;  // streams that waited for an event of this capture
 };
@@ -102,7 +102,7 @@ CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to
 /// Runs it or adds it to the graph that the stream collects.
 CUresult submit(CUstream_st* stream, Work work);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
-/// Makes a node copy so, for the allocations that stand at these addresses now.
+/// Makes a node copy so, for the current allocations at these addresses.
 CUresult set_copy(Work& node, const CUDA_MEMCPY3D& copy);
 /// Fails if the address now belongs to another allocation. A driver would copy, but tools that
 /// check a node's allocations at each launch, such as compute-sanitizer, crash.

@@ -11,7 +11,7 @@ namespace {
 
 // Least cost of a chunk, in units of 10 ps.
 constexpr auto kChunkCost = static_cast<std::int64_t>(kCpu.chunk_us * 100'000);
-constexpr std::int64_t kPartialBytes = 2 * kCpu.second_cache;  // of reductions
+constexpr std::int64_t kPartialBytes = 2 * kCpu.second_cache;  // most bytes of partial results
 
 }  // namespace
 

@@ -143,7 +143,7 @@ class TileCompiler {
   const MapProgram& map_;
   const std::span<const Value> values_;
   const bool epilogue_, whole_rows_;  // tiles may hold several rows
-  bool tall_ = false;  // tiles hold more rows than their size asks for, as they are read across
+  bool tall_ = false;  // more rows than the tile size requires: memory is read across
   std::vector<View> raw_;
   std::vector<std::int64_t> sizes_;
   std::vector<std::vector<std::int64_t>> merged_;

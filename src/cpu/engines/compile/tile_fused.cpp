@@ -162,7 +162,7 @@ bool TileCompiler::emit_fused() {
   for (std::size_t s = 0; s < map_.stores.size(); ++s)
     fused.outs.push_back(memory_slot(store_view(s)));
   for (std::size_t r = 0; r < map_.reduces.size(); ++r) p_.columns_.push_back(column_of(r));
-  p_.fetched_.clear();  // a fused loop asks memory itself
+  p_.fetched_.clear();  // a fused loop prefetches its operands itself
   TileOp op;
   op.kind = TileOp::Kind::Fused;
   op.count = TileCount::All;

@@ -11,8 +11,8 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlockRows = 32;                   // of a tile that is a block
-constexpr std::int64_t kAcrossRows = kCpu.line_floats();  // of a tile of whole rows
+constexpr std::int64_t kBlockRows = 32;                   // rows of a tile that is a block
+constexpr std::int64_t kAcrossRows = kCpu.line_floats();  // rows of a tile of whole rows
 static_assert(kBlockRows <= kMaxFusedRows && kAcrossRows <= kMaxFusedRows);
 
 }  // namespace

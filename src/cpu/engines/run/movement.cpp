@@ -202,7 +202,7 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
   });
 }
 
-constexpr std::int64_t kFewElements = 16;  // of elements: copied by a loop, not by calls
+constexpr std::int64_t kFewElements = 16;  // shorter runs are copied by a loop, not by memcpy
 
 // The axes of a padding; an axis without padding is merged into the one before.
 struct PaddedAxes {

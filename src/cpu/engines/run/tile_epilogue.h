@@ -26,7 +26,7 @@ class TileEpilogue {
     return partial_bytes_ + scratch_bytes_ * static_cast<std::size_t>(threads);
   }
 
-  /// As TileProgram's.
+  /// Prefetches the programs; see TileProgram::prefetch().
   void prefetch() const { (rows_ ? *rows_ : pieces_).prefetch(); }
 
   /// One run: the arguments of `call`, passed to a kernel as Epilogue{call, this}.

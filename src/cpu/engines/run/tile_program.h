@@ -23,7 +23,7 @@ namespace tenon::cpu {
 
 constexpr std::int64_t kTileElements = 1024;  // most elements of a tile of whole rows
 constexpr std::int64_t kShortestFused = 16;   // elements of a row that a fused loop takes
-constexpr std::int64_t kMaxFusedRows = kTileElements / kShortestFused;  // of a tile
+constexpr std::int64_t kMaxFusedRows = kTileElements / kShortestFused;  // rows of a tile
 
 /// A view over the merged iteration space.
 struct TileView {
@@ -118,7 +118,7 @@ struct TileChunks {
   std::int64_t lead = 1;        // split_results: steps
 };
 
-/// Who runs the program: a map region, over the whole iteration space; or a contraction, whose
+/// What runs the program: a map region, over the whole iteration space; or a contraction, whose
 /// epilogue the program is, over rectangles of an unmerged space [batch, rows, columns]. Tiles of
 /// an epilogue never span rows, unless the rectangles are whole rows without gaps.
 enum class TileUse : std::uint8_t { LoopNest, Epilogue, RowsEpilogue };
@@ -160,10 +160,10 @@ class TileProgram {
   const TileTable* table_ = nullptr;
   std::vector<std::int64_t> outer_;  // sizes of the outer axes
   std::int64_t rows_ = 1, length_ = 1;
-  std::int64_t tile_rows_ = 1, tile_length_ = 1;  // most that a tile holds
+  std::int64_t tile_rows_ = 1, tile_length_ = 1;  // most rows and elements of a tile
   bool single_pass_ = true, needs_coordinates_ = false;
   std::vector<TileView> views_;
-  std::vector<int> fetched_;  // views that are asked for ahead of their tile
+  std::vector<int> fetched_;  // views whose memory is prefetched before their tile
   std::vector<TileSlot> slots_;
   std::vector<std::int64_t> constants_;
   std::vector<int> chunk_binds_;

@@ -26,9 +26,9 @@ namespace tenon::cpu {
 namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kQueryRows = 60;  // of a block, at most; whole register tiles
-constexpr std::int64_t kKeyRows = 128;   // of a block, at most
-constexpr std::int64_t kUnitBlocks = 4;  // of queries, of a forward unit
+constexpr std::int64_t kQueryRows = 60;  // most queries of a block; whole register tiles
+constexpr std::int64_t kKeyRows = 128;   // most keys of a block
+constexpr std::int64_t kUnitBlocks = 4;  // blocks of queries in a unit of the forward pass
 constexpr std::int64_t kLineFloats = kCpu.line_floats();  // parts of the workspace begin on lines
 
 // Sizes of the register tiles for one attention.
@@ -477,7 +477,7 @@ class Backward : Attention {
              const Memory& m) const {
     scores(tile, b, h, m.qa + block * a_block(s_.size), m.kb, m.p, m.spare);
     const float* const log = log_ + (b * s_.heads + h) * s_.queries + tile.q0;
-    float* const shift = m.spare;  // nothing is taken off where no key is seen
+    float* const shift = m.spare;  // 0 for a query without a visible key
     for (std::int64_t i = 0; i < tile.rows; ++i) shift[i] = log[i] == kHidden ? 0.0f : log[i];
     subtract_rows(tile, m.p, shift);
     loops_.exponentials(tile.rows * tile.cols, m.p);
@@ -524,7 +524,7 @@ class Backward : Attention {
   const AttentionOperand y_, dy_;
   const float* const log_;
   const AttentionGradients out_;
-  const std::int64_t blocks_;  // of queries
+  const std::int64_t blocks_;  // number of blocks of queries
 };
 
 // Every worker has its own memory; a free worker takes the next unit.

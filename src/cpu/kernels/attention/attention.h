@@ -48,7 +48,7 @@ struct AttentionResult {
 void attention_forward(const AttentionShape& shape, const AttentionInputs& in, AttentionResult y,
                        float* log, void* workspace);
 
-/// What attention_forward() gave, and the gradient of its result.
+/// The results of attention_forward(), and the gradient of y.
 struct AttentionForward {
   AttentionOperand y, dy;
   const float* log = nullptr;  // each query's log-sum-exp

@@ -1,6 +1,5 @@
 // The tile bodies of convolution passes: vectors for every shape, and block tiles (matrix
-// registers) for pairs of bfloat16 in shapes that fill such tiles well enough. The caller asks
-// first.
+// registers) for pairs of bfloat16 in shapes that fill such tiles well enough.
 #pragma once
 
 #include "cpu/kernels/conv/conv_correlate.h"

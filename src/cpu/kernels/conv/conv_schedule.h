@@ -27,12 +27,12 @@ struct UnitCut {
   std::int64_t filter_floats() const;  // of one group
 };
 
-/// The smallest work that pays for a body's tiles.
+/// Limits on how a body's work is cut.
 struct UnitLimits {
-  double chunk_work;          // multiply-adds worth handing to a thread
-  double band_work;           // of a band, where images are cut to give threads work
-  std::int64_t plane_floats;  // copied planes of a unit, where rows can be cut
-  std::int64_t result_floats = kCpu.second_floats() / 2;  // the same of results in scratch
+  double chunk_work;  // least multiply-adds of a chunk
+  double band_work;   // least multiply-adds of a band, if images are cut to occupy the threads
+  std::int64_t plane_floats;  // most floats of copied planes in a unit, if rows can be cut
+  std::int64_t result_floats = kCpu.second_floats() / 2;  // most floats of results in scratch
 };
 
 /// Fills in everything after step_floats; row_work is the work of one output row.

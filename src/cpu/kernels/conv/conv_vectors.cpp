@@ -26,7 +26,7 @@ namespace {
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
 constexpr UnitLimits kVectorLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
 constexpr std::int64_t kVectorStretch = 64;  // elements of a filter transposed at a time
-constexpr std::int64_t kRunPixels = 32;      // of channel-lane tiles, transposed at a time
+constexpr std::int64_t kRunPixels = 32;      // pixels transposed at a time
 // Most steps that are added one after another: more than networks use, because the order of a sum
 // decides its bits.
 constexpr std::int64_t kMostSteps = 16384;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int64_t kMostParts = kCpu.many_chunks;
 constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 4;
-constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where images are small
-constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
+constexpr std::int64_t kPositions = 512;  // least positions of a stretch if images are small
+constexpr std::int64_t kPartSteps = 32;   // least steps of a part's block tiles
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
 constexpr std::int64_t kFilled = 6;       // one part in kFilled of a tile is enough
 

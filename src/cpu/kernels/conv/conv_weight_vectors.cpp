@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kMostVectorParts = kCpu.many_chunks;
 constexpr std::int64_t kVectorPlaneFloats = kCpu.second_floats() / 2;
-constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
+constexpr std::int64_t kPixels = 256;  // least pixels of a stretch if images are small
 // Rows added and transposed at a time: an update reads and writes weights in pieces of this length.
 constexpr std::int64_t kSummedRows = 256;
 

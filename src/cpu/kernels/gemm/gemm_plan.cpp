@@ -9,14 +9,14 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kMaxKb = 2048;  // elements of the reduction packed at once
-constexpr std::int64_t kBlockA = 2 * kCpu.last_floats();  // of packed A, at most: threads share it
+constexpr std::int64_t kBlockA = 2 * kCpu.last_floats();  // most floats of packed A
 constexpr std::int64_t kBlockB = 2 * kCpu.last_floats();
-constexpr std::int64_t kKeptA = 6 * kCpu.last_floats();           // of packed A, where it is kept
-constexpr std::int64_t kPanelBytes = kCpu.first_cache;            // of B's panel
+constexpr std::int64_t kKeptA = 6 * kCpu.last_floats();  // most floats of packed A that is kept
+constexpr std::int64_t kPanelBytes = kCpu.first_cache;   // most bytes of a panel of B
 constexpr std::int64_t kBlockPanelBytes = kCpu.second_cache / 8;  // the same for block tiles
-constexpr std::int64_t kChunkRows = 112;                          // of the result, at most
-constexpr std::int64_t kStreamedRows = 256;                       // with kStreamedB, at most
-constexpr std::int64_t kStreamedB = kCpu.last_floats();           // of B, at least
+constexpr std::int64_t kChunkRows = 112;                          // most rows of a chunk
+constexpr std::int64_t kStreamedRows = 256;                       // most rows of A if B is streamed
+constexpr std::int64_t kStreamedB = kCpu.last_floats();  // least floats of a B that is streamed
 
 // Splits `count` into even parts of at most `most`; returns the size of a part.
 std::int64_t even_part(std::int64_t count, std::int64_t most) {

@@ -22,7 +22,7 @@ enum class GemmCut {
 enum class BAlong { Neither, Rows, Reduction };
 
 struct GemmPlan {
-  const KernelSet* kernels = nullptr;  // that it was made for
+  const KernelSet* kernels = nullptr;  // the kernels that the plan was made for
   GemmCut cut = GemmCut::Blocks;
   bool pairs = false;
   bool blocks = false;  // block tiles (matrix registers)

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMaxRows = 8;
 constexpr std::int64_t kChunkCols = 48;
 constexpr std::int64_t kStretch = 512;  // vectors that are added up one after another, at most
-constexpr std::int64_t kChunkBytes = kCpu.second_cache / 8;  // of B, worth handing to a thread
+constexpr std::int64_t kChunkBytes = kCpu.second_cache / 8;  // least bytes of B for another thread
 
 struct Skinny {
   const KernelSet& kernels;

@@ -103,7 +103,7 @@ template <class V, bool Pairs, int MR, int NV>
 void column(const TileArgs& t) {
   constexpr int kWidth = NV * V::lanes;
   const std::int64_t a_step = t.a_step, b_step = t.b_step;
-  const std::int64_t stretch = t.steps / 2 / MR + 1;  // of the steps, in twos
+  const std::int64_t stretch = t.steps / 2 / MR + 1;  // steps per part, counted in pairs
   const std::int64_t ld_sums = t.sums != nullptr ? t.ld_sums : t.ldc;
   const float* a = t.a;
   const float* sums = t.sums;
@@ -605,15 +605,15 @@ template <class V, bool Pairs>
 double burn_words(std::int64_t rounds) {
   constexpr int kChains = 14, kRepeats = 8;
   float zero = 0.0f, start[kChains * V::lanes] = {};
-  asm volatile(""
-               :
-               : "r"(&zero), "r"(start)
-               : "memory");  // zeros that the compiler knows nothing of
+  asm volatile("" : : "r"(&zero), "r"(start) : "memory");  // zeros that the compiler cannot know
   typename V::reg acc[kChains];
   TENON_UNROLL
   for (int i = 0; i < kChains; ++i) acc[i] = V::load(start + i * V::lanes);
   for (std::int64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : : : "memory");  // the factor is read anew, so that no round can be left out
+    asm volatile(""
+                 :
+                 :
+                 : "memory");  // the factor is read again, so that the compiler cannot drop a round
     const typename V::reg x = V::broadcast(&zero);
     TENON_UNROLL
     for (int i = 0; i < kRepeats * kChains; ++i) {

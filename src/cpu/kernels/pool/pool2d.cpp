@@ -73,7 +73,7 @@ Window average_window(const PoolShape& s, std::int64_t i, std::int64_t j) {
   v.y1 = std::min(y1, s.h);
   v.x1 = std::min(x1, s.w);
   v.divisor = s.count_include_pad ? (y1 - y0) * (x1 - x0) : (v.y1 - v.y0) * (v.x1 - v.x0);
-  v.divisor = std::max<std::int64_t>(v.divisor, 1);  // a window that holds nothing gives 0
+  v.divisor = std::max<std::int64_t>(v.divisor, 1);  // an empty window gives 0
   return v;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using std::int64_t;
 
-constexpr int kWidth = 16, kVectors = 4;  // of a vector, of running sums
+constexpr int kWidth = 16, kVectors = 4;  // floats of a vector; vectors of running sums
 typedef float V __attribute__((vector_size(64)));
 typedef std::uint32_t U __attribute__((vector_size(64)));
 typedef std::uint16_t H __attribute__((vector_size(32)));

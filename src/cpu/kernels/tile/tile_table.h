@@ -89,7 +89,7 @@ struct TileTable {
   TileLoop cast[kTileTypes][kTileTypes] = {};  // from, to; null where they are equal
   TileLoop to_bool[kTileTypes] = {};           // a != 0
   TileLoop rounded[kDTypeCount] =
-      {};  // rounds or wraps a tile to the dtype; null where nothing is to be done
+      {};  // rounds or wraps a tile to the dtype; null if the dtype needs no rounding
   TileLoad load[kDTypeCount] = {};
   TileStore store[kDTypeCount] = {};
   TileExpand expand4 = nullptr, expand8 = nullptr;  // by bytes of an element

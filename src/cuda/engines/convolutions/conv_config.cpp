@@ -73,9 +73,9 @@ struct BlockWork {
 };
 
 double resident(const GpuModel& gpu, const ConvConfig& c) {
-  constexpr std::int64_t kOfSystem = 1024;  // of each block's shared memory
-  return real(
-      std::max<std::int64_t>(1, resident_blocks(gpu, c.tile, c.shared_bytes + kOfSystem, 512)));
+  constexpr std::int64_t kReservedBytes = 1024;  // of a block's shared memory
+  return real(std::max<std::int64_t>(
+      1, resident_blocks(gpu, c.tile, c.shared_bytes + kReservedBytes, 512)));
 }
 
 // ---- Convolutions ------------------------------------------------------------------------------

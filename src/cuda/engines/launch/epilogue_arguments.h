@@ -25,8 +25,8 @@ struct ArgumentBlock {
   void rename(std::span<const ValueId> renamed);
 };
 
-/// The calling thread's words for the launch that it prepares. They keep their memory, so that a
-/// settled step does not allocate. A launch must have taken them before the thread prepares
+/// The calling thread's words for the launch that it prepares. They keep their memory, so that
+/// later launches do not allocate. A launch must have taken them before the thread prepares
 /// another.
 std::vector<std::uint64_t>& words_of_thread();
 

@@ -15,7 +15,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::size_t kFewParts = 8;  // of one text: beyond, a block searches for its own
+constexpr std::size_t kFewParts = 8;  // more parts of one text are found by a search
 
 /// Include lines, each once.
 std::string includes_of(std::span<const Part> parts) {

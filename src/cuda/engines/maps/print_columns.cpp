@@ -506,7 +506,7 @@ class ColumnsPrinter {
   const std::int64_t kept_size_, reduced_size_;
   const bool across_;
   bool deviates_ = false;  // gathers squared deviations too
-  int numbers_ = 1;        // of which each element is the mean, where it does
+  int numbers_ = 1;        // if so, the count of numbers that each element is a mean of
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   int unrolled_ = 1;

@@ -220,7 +220,7 @@ __forceinline__ float max(float a, float b) { return fmaxf(a, b); }
 __forceinline__ double min(double a, double b) { return fmin(a, b); }
 __forceinline__ double max(double a, double b) { return fmax(a, b); }
 
-// Device functions with names of their own.
+// Device functions with special names.
 __forceinline__ int __float_as_int(float x) { return tenon_emulator::bits_as<int>(x); }
 __forceinline__ unsigned __float_as_uint(float x) { return tenon_emulator::bits_as<unsigned>(x); }
 __forceinline__ float __int_as_float(int x) { return tenon_emulator::bits_as<float>(x); }
