@@ -562,8 +562,8 @@ TENON_API std::vector<Tensor> reduce_scatter(TensorList parts,
 
 // ---- Assignments
 /// An assignment of `value` to the variable `target`. It takes effect when the returned tensor is
-/// evaluated; if the result is dropped, nothing is assigned. The result's value is `value`. Shapes
-/// and dtypes must agree.
+/// evaluated; if the result is dropped, nothing is assigned. The result's value is `value`, also
+/// after later assignments to the variable. Shapes and dtypes must agree.
 [[nodiscard("an assignment happens when its result is evaluated")]]  //
 TENON_API Tensor
 assign(const Tensor& target, const Tensor& value);

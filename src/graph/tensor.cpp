@@ -108,6 +108,7 @@ void assign_whole(Node& variable, Write&& write) {
     now = advance_clock();
     use.end();
   } else {
+    keep_shared_value(value);
     if (value.bytes() != 0) write(value);
     now = advance_clock();
   }

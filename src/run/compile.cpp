@@ -249,7 +249,7 @@ Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs)
   } else {
     run_on_host(*t->program, b, times, call.arena());
   }
-  after_run(*t, b);
+  after_run(*t, b, out.held().tensors);
   return out;
 }
 
@@ -300,7 +300,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
     bind(*t, inputs, call.arena(), call.bound(), out.held().tensors);
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       ms[s].push_back(time_step(p, s, call.bound().values.data(), call.arena()));
-    after_run(*t, call.bound());
+    after_run(*t, call.bound(), out.held().tensors);
   }
   std::vector<StepTime> times;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {

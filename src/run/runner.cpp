@@ -215,6 +215,7 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
 void run(const Program& program, const Traversal& t, std::span<const Tensor> roots) {
   std::vector<std::byte*> values(program.values.size(), nullptr);
   LeafUse use(program, t.leaves);
+  use.keep_held_values();
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue && !use.is_variable(s))
       values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
@@ -250,7 +251,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
     Node& node = *roots[k].node();
     if (node.realised()) continue;  // requested twice
     if (slot.is_variable) {
-      set_realised(node, assigned[static_cast<std::size_t>(slot.value)].node()->value);
+      set_realised(node, present_value(*assigned[static_cast<std::size_t>(slot.value)].node()));
     } else {
       set_realised(node, outputs.at(slot.value));
     }

@@ -245,7 +245,22 @@ Outputs::Held* Trace::take_outputs(int runs) {
   return held;
 }
 
+void Trace::release_variables(Outputs::Held& held) const noexcept {
+  for (std::size_t k = 0; k < held.tensors.size(); ++k) {
+    Tensor& out = held.tensors[k];
+    if (!out.defined() || !program->outputs[k].is_variable) continue;
+    Node& node = *out.node();
+    if (node.refs.load(std::memory_order_acquire) != 1) {
+      out = Tensor();  // the caller has kept it
+      continue;
+    }
+    node.value->mirror(nullptr);
+    if (node.leaf != nullptr) node.leaf->host_copy.reset();
+  }
+}
+
 void Trace::give_back(Outputs::Held* held) noexcept {
+  release_variables(*held);
   std::vector<Outputs::Held*> gone;
   bool waits = false;
   try {
