@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include <tenon/number.h>
+
 #include "graph/node.h"
 #include "plan/program/program.h"
 
@@ -23,6 +25,8 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
 /// The leaf's memory. Throws ValueError for a placeholder input of a function that is being
 /// compiled.
 std::byte* leaf_memory(const Node& leaf);
+/// A buffer that holds a number as an element of this type.
+std::shared_ptr<Buffer> number_buffer(Scalar value, DType dtype, Device device);
 /// Counts a planned program in runner_stats().
 void count_planned(const Program& program);
 void count_run();
