@@ -91,6 +91,11 @@ ModuleBase::Call::Call(const ModuleBase& module)
     throw make_error<ValueError>("module: ", kDeepest, " nested calls, the last one of ",
                                  module.describe(), ": does its forward() call itself?");
   const ModuleState& state = *module.state_;
+  if (outer_ != nullptr && !state.registered && state.training) {
+    const Call* root = outer_;
+    while (root->outer_ != nullptr) root = root->outer_;
+    Walk::require_registered(module, outer_->module_, root->module_);
+  }
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
   path_of_thread() = join(path_of_thread(), state.name);
@@ -188,13 +193,16 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
     if (&below == state_.get())
       throw make_error<ValueError>("module: '", name, "' would make a module its own descendant");
   });
-  // A list is not called itself, so the list's name precedes the names of its modules.
-  const auto name_it = [](auto&& self, const AnyModule& called, const std::string& by) -> void {
+  // A list is not called itself, so the list's name precedes the names of its modules, and its
+  // modules are registered once the list is.
+  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
+  const bool registered = !in_list || state_->registered;
+  const auto name_it = [registered](auto&& self, const AnyModule& called, const std::string& by) -> void {
     called.state_->name = by;
+    called.state_->registered = called.state_->registered || registered;
     if (called.as<ModuleList>() == nullptr) return;
     for (const auto& [own, child] : called.state_->children) self(self, child, join(by, own));
   };
-  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
   name_it(name_it, module, in_list ? join(state_->name, name) : name);
   state_->children.emplace_back(name, module);
   state_->child_names.insert(name);
@@ -224,6 +232,27 @@ Tensor AnyModule::forward(const Tensor& x) const {
         " does not take one tensor and return one: call it with its own type, "
         "through as<Type>()");
   return call_(*module_, x);
+}
+
+// Such a layer would keep its initial values, be missing in checkpoints and stay in training mode.
+// A network that is meant to be constant, such as a teacher, is in evaluation mode or frozen.
+void Walk::require_registered(const ModuleBase& module, const ModuleBase& caller,
+                              const ModuleBase& root) {
+  std::unordered_set<const Node*> learning;
+  entries(module, [&](const std::string&, const ModuleState::Entry& entry) {
+    const Node* node = entry.tensor.node();
+    if (!entry.buffer && !node->leaf->frozen) learning.insert(node);
+  });
+  if (learning.empty()) return;
+  entries(root, [&](const std::string&, const ModuleState::Entry& entry) {
+    learning.erase(entry.tensor.node());
+  });
+  if (learning.empty()) return;  // registered as parameters (tie())
+  throw make_error<ValueError>(
+      caller.describe(), ": forward() calls ", module.describe(),
+      ", which is not registered, so its parameters would not learn and not be saved: register the "
+      "layer in the constructor with child(name, layer), or call eval() or freeze() of a network "
+      "that must not learn");
 }
 
 void Walk::entries(const ModuleBase& root, const Visitor& visit) {

@@ -21,6 +21,7 @@ struct ModuleState {
   };
   std::string name;  // name in the parent; "": root
   bool training = true;
+  bool registered = false;  // as a child of any module
   std::optional<Precision> precision;  // precision of products built in forward()
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, AnyModule>> children;
