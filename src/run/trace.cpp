@@ -68,7 +68,9 @@ std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
   std::vector<Tensor> outputs;
   {
     RandomTraceGuard guard(&t.random);
+    StateTrace state;
     outputs = function(placeholders);
+    state.finish(t.state);
   }
   // Outputs that need no computation (an input passed through, a known value) are copied by the
   // program.

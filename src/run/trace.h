@@ -17,6 +17,7 @@
 #include "device/backend.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
+#include "graph/traced_state.h"
 #include "run/caches.h"
 #include "run/leaf_use.h"
 #include "run/rounded.h"
@@ -95,7 +96,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   void leave(bool all) override;
 
   std::vector<Input> signature;
-  std::uint64_t key = 0;  // of the signature and of what planning depends on
+  std::uint64_t key = 0;      // of the signature and of what planning depends on
+  StateReads state;           // what the function read besides tensors
   std::weak_ptr<Owner> owner;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
