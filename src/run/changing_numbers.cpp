@@ -38,6 +38,23 @@ Tensor in_shape_of(const Node& node, Tensor leaf) {
                             : make_node(Op::Expand, node.dtype, shape, {}, std::span(&leaf, 1));
 }
 
+constexpr std::size_t kAligned = 64;  // bytes; engines may rely on it for leaves
+
+// The value of a slice of rows.
+Tensor slice_leaf(const Node& slice, Device device) {
+  const Node& rows = *slice.input(0);
+  const auto bytes = static_cast<std::size_t>(slice.shape.numel()) * item_size(slice.dtype);
+  const auto first = static_cast<std::size_t>(slice.attrs.as<SliceAttrs>().start[0]);
+  const std::size_t row = bytes / static_cast<std::size_t>(slice.shape[0]);
+  std::shared_ptr<Buffer> value = Buffer::window(rows.value, first * row, bytes);
+  if (first * row % kAligned != 0) {
+    std::shared_ptr<Buffer> copy = Buffer::allocate(bytes, device);
+    copy->copy_from(*value, bytes);
+    value = std::move(copy);
+  }
+  return make_data(std::move(value), slice.shape, slice.dtype);
+}
+
 // The number of summands if the node divides a sum by its second input.
 std::int64_t summands_divided(const Node& node) {
   if (node.op != Op::Div || node.input(0)->op != Op::Sum || node.input(0)->realised()) return 0;
@@ -45,6 +62,18 @@ std::int64_t summands_divided(const Node& node) {
 }
 
 }  // namespace
+
+bool is_slice_of_rows(const Node& node) noexcept {
+  if (node.op != Op::Slice || node.realised()) return false;
+  const Node& rows = *node.input(0);
+  if (!rows.realised() || rows.op == Op::Variable || node.shape.numel() == 0) return false;
+  if (rows.value->bytes() == 0) return false;  // an input of a function that is being compiled
+  const auto& slice = *node.attrs.get_if<SliceAttrs>();
+  if (node.shape.rank() == 0 || slice.step[0] != 1) return false;
+  for (int a = 1; a < node.shape.rank(); ++a)
+    if (slice.start[a] != 0 || slice.step[a] != 1 || node.shape[a] != rows.shape[a]) return false;
+  return true;
+}
 
 std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64_t> numbers) {
   if (given_up_) return std::nullopt;
@@ -77,10 +106,19 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
   std::vector<std::int32_t> step_of(nodes.size(), -1);  // of constants and what is folded from them
   std::vector<Scalar> value;                            // by step
   std::vector<char> changes;                            // by step
+  Substitution instead;
+  std::vector<Tensor> slices;
   std::size_t number = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = *nodes[n];
     if (node.realised()) continue;
+    if (is_slice_of_rows(node)) {
+      if (leaves[number++] == 0) continue;
+      out->slices_.push_back(static_cast<std::uint32_t>(n));
+      slices.push_back(slice_leaf(node, device));
+      instead.emplace(&node, slices.back());
+      continue;
+    }
     Step step{static_cast<std::uint32_t>(n)};
     std::optional<Scalar> folded;
     bool is_changing = false;
@@ -105,7 +143,6 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     changes.push_back(is_changing ? 1 : 0);
   }
   // Those that something else than a constant reads become leaves.
-  Substitution instead;
   std::unordered_map<const Node*, std::size_t> leaf_of;
   const auto add_leaf = [&](const Node& node, std::int64_t summands) {
     const std::int32_t step = step_of[order.index[&node]];
@@ -128,6 +165,9 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
   for (const Tensor& root : roots)
     if (!add_leaf(*root.node(), 0)) return nullptr;
   graph.roots = substitute(roots, instead);
+  for (Tensor& root : graph.roots)  // a leaf is copied by the program
+    if (root.node()->realised())
+      root = make_node(Op::Cast, root.dtype(), root.shape(), {}, std::span(&root, 1));
   graph.order = numbered_order(graph.roots);
   std::unordered_map<const Node*, std::int32_t> source;
   for (Node* node : nodes)
@@ -137,6 +177,8 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     while (!base->realised()) base = base->input(0);
     source.emplace(base, ~static_cast<std::int32_t>(leaf));
   }
+  for (std::size_t k = 0; k < slices.size(); ++k)
+    source.emplace(slices[k].node(), ~static_cast<std::int32_t>(out->leaves_.size() + k));
   for (Node* node : graph.order.nodes) {
     if (!node->realised()) continue;
     graph.leaves.push_back(node);
@@ -162,7 +204,7 @@ std::optional<std::vector<Tensor>> ChangingNumbers::values(const NumberedOrder& 
     value.push_back(*folded);
   }
   std::vector<Tensor> out;
-  out.reserve(leaves_.size());
+  out.reserve(leaves_.size() + slices_.size());
   for (const Leaf& leaf : leaves_) {
     const Scalar now = value[at(leaf.step)];
     if (now.is_zero() || (leaf.summands != 0 && now.real() == static_cast<double>(leaf.summands)))
@@ -170,6 +212,7 @@ std::optional<std::vector<Tensor>> ChangingNumbers::values(const NumberedOrder& 
     const Node& node = *order.nodes[steps_[at(leaf.step)].node];
     out.push_back(number_leaf(now, node.dtype, device));
   }
+  for (const std::uint32_t slice : slices_) out.push_back(slice_leaf(*order.nodes[slice], device));
   return out;
 }
 

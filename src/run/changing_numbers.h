@@ -1,4 +1,4 @@
-// Numbers of a graph that change from step to step, as in `loss * (1 + 0.001 * k)`.
+// Numbers of a graph that change from step to step, as in `loss * (1 + 0.001 * k)` or `x[k]`.
 //
 // A number is a constant of the plan, so another number is another plan. A number that has changed
 // twice becomes a leaf instead, and one plan serves all its values. Results have the same bits as
@@ -6,6 +6,9 @@
 // folded on the host, as fold_constants does, and planner rules that depend on a constant accept
 // such a leaf (Node::is_number). A value with a rule of its own is built in: zero, and a divisor of
 // a sum that equals the number of summands.
+//
+// The first row of a slice of a tensor that has a value is such a number too. The slice becomes the
+// leaf: a window of the tensor's memory, or a copy if the window would not be aligned.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +24,9 @@
 #include "run/caches.h"
 
 namespace tenon {
+
+/// Whether a node is a slice of rows of a value that does not change: its first row is a number.
+bool is_slice_of_rows(const Node& node) noexcept;
 
 /// The words that the numbers of one graph had so far.
 class NumberHistory {
@@ -70,7 +76,8 @@ class ChangingNumbers {
   };
   std::vector<Step> steps_;
   std::vector<Leaf> leaves_;
-  std::vector<std::int32_t> source_;  // of each slot: a leaf of the original graph, or ~leaf
+  std::vector<std::uint32_t> slices_;  // nodes; their leaves come after the others
+  std::vector<std::int32_t> source_;   // of each slot: a leaf of the original graph, or ~leaf
 };
 
 }  // namespace tenon

@@ -118,8 +118,8 @@ struct Traversal {
   NumberedOrder order;
   std::vector<Node*> leaves;
   std::vector<std::uint32_t> edges;    // numbers of the pending nodes' inputs, node after node
-  Key key;                             // of everything but the values of constants
-  std::vector<std::uint64_t> numbers;  // the values of constants
+  Key key;                             // of everything but the numbers
+  std::vector<std::uint64_t> numbers;  // values of constants, and first rows of slices
   bool has_effects = false;
 };
 
@@ -192,6 +192,8 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size
     t.has_effects |= node->op == Op::Assign;
     if (node->op == Op::Constant)
       mix_constant(t, *node);
+    else if (is_slice_of_rows(*node))
+      t.numbers.push_back(static_cast<std::uint64_t>(node->attrs.as<SliceAttrs>().start[0]));
     else
       node->attrs.each_word([&t](std::uint64_t word) { t.key.mix(word); });
     for (Node* in : node->in()) {
@@ -277,6 +279,7 @@ std::optional<Found> with_number_leaves(const Traversal& t, std::span<const Tens
       with_history(t, [&t](NumberHistory& history) { return history.note(t.numbers); });
   if (!changing) return std::nullopt;
   Key key = t.key;
+  key.mix(t.numbers.size());  // no key of built-in numbers has as many words
   for (std::size_t k = 0; k < t.numbers.size(); ++k) {
     key.mix((*changing)[k] != 0 ? 1 : 0);
     if ((*changing)[k] == 0) key.mix(t.numbers[k]);

@@ -138,6 +138,11 @@ TEST_CASE("changing numbers: results have the bits of a plan with the number bui
   CHECK(compare([](const Doubles& c) { return List{full({8}, c[0])}; }, two) == 0);
   CHECK(compare([](const Doubles& c) { return List{full({8}, c[0]) * 3 + c[0]}; }, two) == 0);
   CHECK(compare(
+            [](const Doubles& c) {
+              return List{full({}, c[0]) * 3, full({1}, c[0]) - 1};
+            },
+            two) == 0);
+  CHECK(compare(
             [&](const Doubles& c) {
               return List{(x * c[0]).sum(), (x * c[0]).sum(0)};
             },
@@ -189,6 +194,50 @@ TEST_CASE("changing numbers: random graphs have the same bits in a series and al
       compare(RandomGraph(seed, dtype), series);
     }
   }
+}
+
+TEST_CASE("changing numbers: the first row of a slice") {
+  const Tensor x = noise({40, 16}), narrow = noise({40, 3}), w = variable(noise({16, 3}));
+  const Tensor classes = randint(0, 3, {40}, DType::Int64, Generator(3)).compute();
+  const Tensor half = noise({40, 16}, DType::BFloat16), mask = (narrow > 0).compute();
+  const auto row = [](const Doubles& c) { return static_cast<std::int64_t>(c[0]); };
+  const auto steps = counting(9, 1, 3);
+  CHECK(compare(
+            [&](const Doubles& c) {
+              return List{x[row(c)], x.slice(0, row(c), row(c) + 2)};
+            },
+            steps) == 0);
+  CHECK(compare(
+            [&](const Doubles& c) {
+              return List{narrow[row(c)] * 2, narrow[-row(c)], half[row(c)].sum(), mask[row(c)]};
+            },
+            steps) == 0);
+  CHECK(compare(
+            [&](const Doubles& c) {
+              const auto end = row(c) + 8;
+              const Tensor loss = cross_entropy(matmul(x.slice(0, row(c), end), w) * (1 + c[0]),
+                                                classes.slice(0, row(c), end));
+              return List{loss, grad(loss, w)};
+            },
+            steps) == 0);
+  // Steps of no regular distance, and two rows that change independently.
+  std::mt19937 random(5);
+  std::vector<Doubles> jumps;
+  for (int k = 0; k < 10; ++k)
+    jumps.push_back({static_cast<double>(random() % 40), static_cast<double>(random() % 40)});
+  CHECK(compare(
+            [&](const Doubles& c) {
+              return List{tanh(x[row(c)]) - x[static_cast<std::int64_t>(c[1])]};
+            },
+            jumps) == 0);
+  // A variable may be assigned, so its slices are views of it.
+  const Tensor v = variable(noise({40, 16}));
+  compare(
+      [&](const Doubles& c) {
+        const Tensor sum = square(v[row(c)]).sum();
+        return List{sum, grad(sum, v)};
+      },
+      steps);
 }
 
 TEST_CASE("changing numbers: 16-bit graphs are computed as before") {
