@@ -96,8 +96,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   void leave(bool all) override;
 
   std::vector<Input> signature;
-  std::uint64_t key = 0;      // of the signature and of what planning depends on
-  StateReads state;           // what the function read besides tensors
+  std::uint64_t key = 0;  // of the signature and of what planning depends on
+  StateReads state;       // what the function read besides tensors
   std::weak_ptr<Owner> owner;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
