@@ -62,6 +62,15 @@ Shape row_of(const Shape& shape) {
   return row;
 }
 
+// The dtype and shape of a variable, for code that replaces both.
+std::uint64_t form_of_variable(const void* variable) {
+  const Node& node = *static_cast<const Node*>(variable);
+  std::uint64_t form = static_cast<std::uint64_t>(node.dtype);
+  for (const std::int64_t size : node.shape)
+    form = (form ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ull;
+  return form;
+}
+
 // The function's results for placeholder inputs.
 std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
                              const std::vector<Tensor>& placeholders) {
@@ -70,6 +79,8 @@ std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
     RandomTraceGuard guard(&t.random);
     StateTrace state;
     outputs = function(placeholders);
+    for (Node* node : topological_order(outputs))
+      if (node->op == Op::Variable) note_state_read(Tensor(node), form_of_variable);
     state.finish(t.state);
   }
   // Outputs that need no computation (an input passed through, a known value) are copied by the

@@ -8,6 +8,9 @@
 
 #include <tenon/tenon.h>
 
+#include "graph/node.h"
+#include "graph/traced_state.h"
+
 using namespace tenon;
 
 namespace {
@@ -137,6 +140,18 @@ TEST_CASE("compiled state: the precision of a module is part of a trace") {
   net.set_precision(Precision::Bf16);
   CHECK(f({x})[0].equal(net(x)));
   CHECK(!f({x})[0].equal(exact));
+}
+
+TEST_CASE("compiled state: the dtype of a variable is part of a trace") {
+  const Tensor w = variable(full({3}, 2), "w");
+  const CompiledFunction f = compile([&](const List& in) { return List{in[0] * w}; });
+  CHECK(f({ones({3})})[0].to_vector<float>() == Floats{2, 2, 2});
+  // What conversion of a module in place does.
+  const Tensor wide = full({3}, 5, DType::Float64).compute();
+  w.node()->dtype = DType::Float64;
+  w.node()->value = wide.node()->value;
+  note_state_changed();
+  CHECK(f({ones({3})})[0].to_vector<double>() == std::vector<double>{5, 5, 5});
 }
 
 TEST_CASE("compiled state: a module that is appended is called") {
