@@ -65,18 +65,21 @@ StateTrace::~StateTrace() { t_trace = previous_; }
 void StateTrace::add_read(const std::shared_ptr<const void>& object, const Tensor& variable,
                           StateReader read, bool always) {
   const void* at = variable.defined() ? variable.node() : object.get();
-  if (known_.try_emplace({at, read}, false).second)
-    reads_.push_back({object, variable, read, read(at), always});
+  if (!is_written(at, read)) reads_.push_back({object, variable, read, read(at), always});
 }
 
 void StateTrace::add_written(const void* object, StateReader read) {
-  known_[{object, read}] = true;
+  if (!is_written(object, read)) written_.emplace_back(object, read);
+}
+
+bool StateTrace::is_written(const void* object, StateReader read) const {
+  return std::find(written_.begin(), written_.end(), Place(object, read)) != written_.end();
 }
 
 void StateTrace::finish(StateReads& reads) {
   std::erase_if(reads_, [this](const StateReads::Read& r) {
     const void* at = r.variable.defined() ? r.variable.node() : r.object.lock().get();
-    return !r.is_alive() || (known_.at({at, r.read}) && !r.holds());
+    return !r.is_alive() || (is_written(at, r.read) && !r.holds());
   });
   reads.any_always_ =
       std::any_of(reads_.begin(), reads_.end(), [](const auto& r) { return r.always; });

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -80,8 +79,9 @@ class StateTrace {
 
  private:
   using Place = std::pair<const void*, StateReader>;
+  bool is_written(const void* object, StateReader read) const;
   std::vector<StateReads::Read> reads_;
-  std::map<Place, bool> known_;  // read or written, and whether written
+  std::vector<Place> written_;
   StateTrace* previous_;
 };
 

@@ -23,10 +23,10 @@
 #include "graph/node_index.h"
 #include "plan/steps/placed.h"
 #include "run/caches.h"
-#include "run/changing_numbers.h"
 #include "run/leaf_use.h"
 #include "run/placed.h"
 #include "run/settings.h"
+#include "run/tuning/changing_numbers.h"
 #include "run/tuning/known_plans.h"
 
 namespace tenon {

@@ -1,8 +1,7 @@
 // Finds the expressions that changing numbers are part of, and computes them on the host.
-#include "run/changing_numbers.h"
+#include "run/tuning/changing_numbers.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/index.h"
 #include "graph/body.h"
@@ -107,7 +106,7 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
   std::vector<Scalar> value;                            // by step
   std::vector<char> changes;                            // by step
   Substitution instead;
-  std::vector<Tensor> slices;
+  std::vector<Tensor> made, slices;
   std::size_t number = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = *nodes[n];
@@ -143,17 +142,17 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     changes.push_back(is_changing ? 1 : 0);
   }
   // Those that something else than a constant reads become leaves.
-  std::unordered_map<const Node*, std::size_t> leaf_of;
+  NodeIndex leaf_of, source;  // source: leaves of the original graph, then the new ones
   const auto add_leaf = [&](const Node& node, std::int64_t summands) {
     const std::int32_t step = step_of[order.index[&node]];
     if (step < 0 || changes[at(step)] == 0) return true;
     if (!can_be_leaf(node)) return false;
-    const auto [known, is_new] = leaf_of.try_emplace(&node, out->leaves_.size());
-    if (is_new) {
+    if (leaf_of.insert(&node, static_cast<std::uint32_t>(out->leaves_.size()))) {
       out->leaves_.push_back({step, 0});
-      instead.emplace(&node, in_shape_of(node, number_leaf(value[at(step)], node.dtype, device)));
+      made.push_back(number_leaf(value[at(step)], node.dtype, device));
+      instead.emplace(&node, in_shape_of(node, made.back()));
     }
-    if (summands != 0) out->leaves_[known->second].summands = summands;
+    if (summands != 0) out->leaves_[leaf_of[&node]].summands = summands;
     return true;
   };
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -169,20 +168,18 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     if (root.node()->realised())
       root = make_node(Op::Cast, root.dtype(), root.shape(), {}, std::span(&root, 1));
   graph.order = numbered_order(graph.roots);
-  std::unordered_map<const Node*, std::int32_t> source;
+  std::uint32_t own = 0;
   for (Node* node : nodes)
-    if (node->realised()) source.emplace(node, static_cast<std::int32_t>(source.size()));
-  for (const auto& [node, leaf] : leaf_of) {
-    const Node* base = instead.at(node).node();
-    while (!base->realised()) base = base->input(0);
-    source.emplace(base, ~static_cast<std::int32_t>(leaf));
-  }
-  for (std::size_t k = 0; k < slices.size(); ++k)
-    source.emplace(slices[k].node(), ~static_cast<std::int32_t>(out->leaves_.size() + k));
+    if (node->realised()) source.insert(node, own++);
+  made.insert(made.end(), slices.begin(), slices.end());
+  for (std::size_t k = 0; k < made.size(); ++k)
+    source.insert(made[k].node(), own + static_cast<std::uint32_t>(k));
   for (Node* node : graph.order.nodes) {
     if (!node->realised()) continue;
     graph.leaves.push_back(node);
-    out->source_.push_back(source.at(node));
+    const std::uint32_t place = source[node];
+    out->source_.push_back(place < own ? static_cast<std::int32_t>(place)
+                                       : ~static_cast<std::int32_t>(place - own));
   }
   return out;
 }
