@@ -88,7 +88,7 @@ set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
 list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/data/(drawn|pixels|tokens)/")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
-list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/base/system/")
+list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(base/system/|graph/traced_state)")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # CPU engines choose kernels and write programs for them. Only the code of cpu/engines/run and cpu/engines/reference loops over elements.

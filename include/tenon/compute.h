@@ -94,6 +94,11 @@ class TENON_API Outputs {
 /// call. Results are values without a graph: compute gradients inside the function, not from its
 /// results.
 ///
+/// A trace is valid while the state that the function read is unchanged: training mode, precision
+/// and children of modules, frozen parameters. After a change the function is traced again; if the
+/// state returns, so does the earlier trace. Numbers and other C++ variables that the function
+/// reads cannot be observed: list them as guards, or pass them as inputs (docs/compile.md).
+///
 /// The function is traced, planned and run in the context that was current when it was compiled,
 /// whichever thread calls it. Any number of threads may call it at once; each call has its own
 /// memory. On the CPU, as many calls run at once as there are CPUs, and further calls wait; on a
@@ -102,10 +107,15 @@ class TENON_API CompiledFunction {
  public:
   /// The form of the function: input tensors to result tensors.
   using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  /// C++ values that the function reads while it is traced, in a fixed order.
+  using Guards = std::function<std::vector<double>()>;
   /// An empty function.
   CompiledFunction() = default;
-  /// Compiles `f` at its first call. Throws ValueError if `f` is empty.
-  explicit CompiledFunction(Body f);
+  /// Compiles `f` at its first call. Throws ValueError if `f` is empty. `guards` is called at each
+  /// call: if its values differ from those that a trace was made with, the function is traced
+  /// again. Each combination of shapes, dtypes and devices keeps at most 16 traces of different
+  /// state or guards; the least recently used one is dropped.
+  explicit CompiledFunction(Body f, Guards guards = {});
   /// Calls the function.
   Outputs operator()(const std::vector<Tensor>& inputs) const;
   /// Runs the function `runs` times in a row, with the same bits as separate calls. On a GPU all
@@ -119,7 +129,8 @@ class TENON_API CompiledFunction {
   /// Times every step, in the order of the plan: runs the function `repeats` times, or fewer if 5 s
   /// have passed. Assignments take effect.
   std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50) const;
-  /// Number of traces that the function holds, one for each combination of shapes and dtypes.
+  /// Number of traces that the function holds, one for each combination of shapes, dtypes, state
+  /// and guards.
   int traced() const;
 
  private:
@@ -127,7 +138,7 @@ class TENON_API CompiledFunction {
   std::shared_ptr<Impl> impl_;
 };
 /// Compiles a function; see CompiledFunction.
-TENON_API CompiledFunction compile(CompiledFunction::Body f);
+TENON_API CompiledFunction compile(CompiledFunction::Body f, CompiledFunction::Guards guards = {});
 
 /// A planned program as numbers and text; made by plan() and CompiledFunction::plan().
 class TENON_API Plan {

@@ -48,9 +48,10 @@ class TENON_API ModuleBase {
  public:
   virtual ~ModuleBase();
   /// Copies the handle: both modules share parameters, mode and children.
-  ModuleBase(const ModuleBase&) = default;
+  ModuleBase(const ModuleBase& other) : state_(other.state_) {}
   /// Replaces the handle; the module's previous state is released if no other handle uses it.
-  ModuleBase& operator=(const ModuleBase&) = default;
+  /// Compiled functions that call the module through this handle are traced again.
+  ModuleBase& operator=(const ModuleBase& other);
 
   /// The module's type and settings as text, for example "Conv2d(1, 6, kernel_size=(5, 5),
   /// padding=(2, 2))". The default is the type's name without namespaces. PyTorch's `extra_repr`.
@@ -80,9 +81,9 @@ class TENON_API ModuleBase {
   /// Whether the module is in training mode.
   bool is_training() const;
   /// Freezes parameters: optimizers do not change them, even optimizers that were created earlier,
-  /// and trainable_parameters() omits them. A compiled step keeps the frozen state that it was
-  /// traced with. With a path ("features" or "0.weight"), freezes only the parameters at that path;
-  /// throws ValueError if there are none. PyTorch: `requires_grad_(False)`.
+  /// and trainable_parameters() omits them. A compiled step is traced again. With a path
+  /// ("features" or "0.weight"), freezes only the parameters at that path; throws ValueError if
+  /// there are none. PyTorch: `requires_grad_(False)`.
   void freeze(const std::string& path = "") { set_frozen(path, true); }
   /// Reverses freeze(), for all parameters or for those at a path.
   void unfreeze(const std::string& path = "") { set_frozen(path, false); }
@@ -90,7 +91,7 @@ class TENON_API ModuleBase {
   /// Sets the precision of matrix products and convolutions in this module and all modules below
   /// it. It overrides the context's precision; a setting on a module further down overrides this
   /// one. With a path ("features.0"), sets only that module and those below it; throws ValueError
-  /// if there is no such module. Functions that are already compiled keep their precision.
+  /// if there is no such module. Compiled functions that call the module are traced again.
   void set_precision(Precision precision, const std::string& path = "");
   /// Whether set_precision() gave this precision to this module or to a module below it.
   bool has_precision(Precision precision) const;
@@ -175,6 +176,7 @@ class TENON_API ModuleBase {
   void add_child(const std::string& name, const AnyModule& module);
   void set_frozen(const std::string& path, bool frozen);
   std::shared_ptr<ModuleState> state_;
+  mutable bool traced_ = false;  // a compiled function has called the module through this handle
 };
 
 /// A module that maps one tensor to one tensor. Most layers are Modules; containers, AnyModule and

@@ -6,8 +6,10 @@
 // Two tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
 // number does not change the dtype of the tensor that it meets, with two exceptions: a
 // floating-point number with an integer or bool tensor gives float32, and a whole number with a
-// bool tensor gives int64. A shape, axis or dtype that does not fit throws ShapeError, DTypeError
-// or ValueError at the call; the message names the operation, the layer and the shapes.
+// bool tensor gives int64. Matrix products and convolutions of float64 and another floating type
+// throw DTypeError, so that no network becomes float64 unnoticed. A shape, axis or dtype that does
+// not fit throws ShapeError, DTypeError or ValueError at the call; the message names the operation,
+// the layer and the shapes.
 #pragma once
 
 #include <concepts>
@@ -423,6 +425,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding
 
 // ---- Matrix products and convolution
 /// Matrix product with PyTorch's rules: vectors are promoted to matrices, batch axes broadcast.
+/// Throws DTypeError for a float64 tensor with one of another floating type: cast() one.
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x · weightᵀ + bias: x [.., in], weight [out, in], bias [out] or undefined; gives [.., out].
 TENON_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -559,8 +562,8 @@ TENON_API std::vector<Tensor> reduce_scatter(TensorList parts,
 
 // ---- Assignments
 /// An assignment of `value` to the variable `target`. It takes effect when the returned tensor is
-/// evaluated; if the result is dropped, nothing is assigned. The result's value is `value`. Shapes
-/// and dtypes must agree.
+/// evaluated; if the result is dropped, nothing is assigned. The result's value is `value`, also
+/// after later assignments to the variable. Shapes and dtypes must agree.
 [[nodiscard("an assignment happens when its result is evaluated")]]  //
 TENON_API Tensor
 assign(const Tensor& target, const Tensor& value);

@@ -53,10 +53,11 @@ class TENON_API Tensor {
   Tensor(const Tensor& other) noexcept;
   /// Moves the handle; `other` becomes undefined.
   Tensor(Tensor&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  /// Copies the handle.
-  Tensor& operator=(const Tensor& other) noexcept;
-  /// Moves the handle.
-  Tensor& operator=(Tensor&& other) noexcept;
+  /// Copies the handle. Not for temporaries: `x[0] = v` would replace a handle that nobody keeps,
+  /// so it does not compile. Write `x = x.index_put({0}, v)`.
+  Tensor& operator=(const Tensor& other) & noexcept;
+  /// Moves the handle. Not for temporaries.
+  Tensor& operator=(Tensor&& other) & noexcept;
   ~Tensor();
 
   /// Copies `shape.numel()` elements of `dtype` from host memory to a device; without `device`, to
@@ -131,7 +132,8 @@ class TENON_API Tensor {
   /// Values (abridged if there are many), shape and dtype as text, in PyTorch's form. Evaluates.
   std::string str() const;
 
-  // ---- Indexing. Negative numbers count from the end. The result is a value, not a view.
+  // ---- Indexing. Negative numbers count from the end. The result is a value, not a view: it
+  // cannot be assigned to (index_put()).
   /// Indexes the first axis: `x[2]`, `x[-1]`, `x[Slice(1, 4)]`, `x[mask]`.
   Tensor operator[](const Index& index) const;
   /// NumPy's and PyTorch's indexing: `x.index({0, Slice(1, 4), ellipsis, new_axis, rows, mask})`.

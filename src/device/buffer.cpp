@@ -144,6 +144,12 @@ std::shared_ptr<Buffer> Buffer::adopt(std::shared_ptr<Buffer> memory) noexcept {
   return std::exchange(parent_, std::move(memory));
 }
 
+void Buffer::mirror(Buffer* other) {
+  parent_ = other == nullptr ? nullptr : other->share();
+  data_ = other == nullptr ? nullptr : other->data_;
+  bytes_ = other == nullptr ? 0 : other->bytes_;
+}
+
 Buffer::~Buffer() {
   if (reserved_ == 0) return;
   if (device_.kind == Device::Kind::Cpu)

@@ -42,6 +42,13 @@ class Buffer {
   /// the previous memory.
   std::shared_ptr<Buffer> adopt(std::shared_ptr<Buffer> memory) noexcept;
 
+  /// Whether somebody else holds the memory that share() gave.
+  bool is_shared() const noexcept { return parent_ != nullptr && parent_.use_count() > 1; }
+  /// Makes this buffer, which owns no memory, a window of all of another buffer's memory, which it
+  /// keeps alive; null: of none. An assignment to the other buffer then leaves this memory alone
+  /// (versions.h).
+  void mirror(Buffer* other);
+
   void* data() noexcept { return data_; }
   const void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }

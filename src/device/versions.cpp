@@ -38,6 +38,13 @@ bool assigned_here(const Buffer& buffer) noexcept {
   return buffer.access.assigner.load(std::memory_order_relaxed) == this_thread();
 }
 
+void keep_shared_value(Buffer& buffer) {
+  if (!buffer.is_shared()) return;
+  std::shared_ptr<Buffer> own = Buffer::allocate(buffer.bytes(), buffer.device());
+  own->copy_from(buffer, buffer.bytes());
+  buffer.adopt(std::move(own));
+}
+
 // Call under the lock. Returns false while a step is assigning in place; try again when it has
 // ended.
 bool BufferUse::try_begin(std::span<Buffer* const> assigned, std::span<Buffer* const> read,
@@ -58,7 +65,7 @@ bool BufferUse::try_begin(std::span<Buffer* const> assigned, std::span<Buffer* c
   }
   for (Buffer* buffer : assigned) {
     Buffer::Access& access = buffer->access;
-    const bool beside = access.readers > 0 || access.served > 0;
+    const bool beside = access.readers > 0 || access.served > 0 || buffer->is_shared();
     if (beside) buffer->share();
     assigned_.push_back({buffer, nullptr, memory_of(*buffer), beside});
     if (access.served > 0) --access.served;
@@ -114,7 +121,7 @@ bool WholeWrite::begin(Buffer& buffer) {
     const std::lock_guard lock(versions().mutex);
     Buffer::Access& access = buffer.access;
     if (access.assigning) return false;
-    beside = access.readers > 0 || access.served > 0;
+    beside = access.readers > 0 || access.served > 0 || buffer.is_shared();
     if (beside) buffer.share();
     if (access.served > 0) --access.served;
     note_assigned(buffer);

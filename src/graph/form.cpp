@@ -36,6 +36,7 @@ class Former {
     fixed(static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(node.dtype) << 8 |
           static_cast<std::uint64_t>(node.shape.rank()) << 16 |
           static_cast<std::uint64_t>(node.realised()) << 24 |
+          static_cast<std::uint64_t>(node.is_number) << 25 |
           static_cast<std::uint64_t>(node.input_count) << 32);
     fixed(node.label);
     extents(node.shape, ~0ull);

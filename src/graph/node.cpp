@@ -18,6 +18,7 @@
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "graph/node_pool.h"
+#include "graph/traced_state.h"
 
 namespace tenon {
 namespace {
@@ -250,6 +251,7 @@ BodyTrace::BodyTrace() noexcept
     : id_(g_body_traces.fetch_add(1, std::memory_order_relaxed) + 1),
       previous_(std::exchange(t_body_trace, id_)) {}
 BodyTrace::~BodyTrace() { t_body_trace = previous_; }
+bool is_tracing_body() noexcept { return t_body_trace != 0; }
 
 Scope::Scope(const std::string& scope) : previous_(t_label) {
   const std::string& outer = label_entry(previous_).text;

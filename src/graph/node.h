@@ -65,6 +65,7 @@ struct Node {
   // Computed from the result of an assignment, which is not tracked even if its value was.
   bool reads_assigned = false;
   bool has_sources = false;  // a value that has released its inputs and keeps its sources instead
+  bool is_number = false;    // a leaf that stands for a number (run/tuning/changing_numbers.h)
   Device device;
   std::uint32_t label = 0;  // the scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};

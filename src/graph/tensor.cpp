@@ -16,14 +16,14 @@ Tensor::Tensor(const Tensor& other) noexcept : node_(other.node_) { retain(node_
 Tensor::Tensor(Node* node) noexcept : node_(node) { retain(node_); }
 Tensor::~Tensor() { release(node_); }
 
-Tensor& Tensor::operator=(const Tensor& other) noexcept {
+Tensor& Tensor::operator=(const Tensor& other) & noexcept {
   if (this == &other) return *this;
   retain(other.node_);
   release(std::exchange(node_, other.node_));
   return *this;
 }
 
-Tensor& Tensor::operator=(Tensor&& other) noexcept {
+Tensor& Tensor::operator=(Tensor&& other) & noexcept {
   if (this != &other) release(std::exchange(node_, std::exchange(other.node_, nullptr)));
   return *this;
 }
@@ -108,6 +108,7 @@ void assign_whole(Node& variable, Write&& write) {
     now = advance_clock();
     use.end();
   } else {
+    keep_shared_value(value);
     if (value.bytes() != 0) write(value);
     now = advance_clock();
   }

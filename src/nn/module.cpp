@@ -6,6 +6,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "base/per_thread.h"
 #include "base/str.h"
 #include "graph/node.h"
+#include "graph/traced_state.h"
 #include "nn/state.h"
 #include "nn/walk.h"
 
@@ -64,7 +66,29 @@ void check_name(const std::string& name) {
         "' cannot name a part of a module: a name must not be empty or contain a dot");
 }
 
+// What compiled functions read of a module (graph/traced_state.h).
+const ModuleState& state_at(const void* object) { return *static_cast<const ModuleState*>(object); }
+std::uint64_t training_of(const void* object) { return state_at(object).training ? 1 : 0; }
+std::uint64_t precision_of(const void* object) {
+  const std::optional<Precision>& precision = state_at(object).precision;
+  return precision ? 1 + static_cast<std::uint64_t>(*precision) : 0;
+}
+std::uint64_t children_of(const void* object) { return state_at(object).children.size(); }
+std::uint64_t replaced_of(const void* object) { return state_at(object).replaced; }
+
+// Sets a value that compiled functions may have read.
+template <class T>
+void change(ModuleState& state, T ModuleState::*value, const T& to, StateReader read) {
+  note_state_written(&state, read);
+  if (state.*value == to) return;
+  state.*value = to;
+  note_state_changed();
+}
+
 }  // namespace
+
+// A trace that read the module is no longer valid.
+ModuleState::~ModuleState() { note_state_changed(); }
 
 // Visits the states of a module and its descendants, parents first, each state once.
 template <class F>
@@ -81,6 +105,18 @@ void Walk::states(const ModuleBase& root, F&& visit) {
 ModuleBase::ModuleBase() : state_(std::make_shared<ModuleState>()) {}
 ModuleBase::~ModuleBase() = default;
 
+// A compiled function cannot see that the handle which it captured has changed, only that the state
+// behind it has. A function that replaces handles while it is traced, as a loop over layers does,
+// will do so whenever it is traced.
+ModuleBase& ModuleBase::operator=(const ModuleBase& other) {
+  if (traced_ && state_ != other.state_ && !is_tracing()) {
+    ++state_->replaced;
+    note_state_changed();
+  }
+  state_ = other.state_;
+  return *this;
+}
+
 std::string ModuleBase::describe() const { return type_name(typeid(*this)); }
 
 thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
@@ -91,6 +127,12 @@ ModuleBase::Call::Call(const ModuleBase& module)
     throw make_error<ValueError>("module: ", kDeepest, " nested calls, the last one of ",
                                  module.describe(), ": does its forward() call itself?");
   const ModuleState& state = *module.state_;
+  if (outer_ != nullptr && !state.registered && state.training) {
+    const Call* root = outer_;
+    while (root->outer_ != nullptr) root = root->outer_;
+    Walk::require_registered(module, outer_->module_, root->module_);
+  }
+  if (is_tracing()) Walk::note_called(module);
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
   path_of_thread() = join(path_of_thread(), state.name);
@@ -165,7 +207,7 @@ Tensor ModuleBase::buffer(const std::string& name, const Tensor& init) {
 void ModuleBase::add_entry(const std::string& name, const Tensor& tensor, bool is_buffer) {
   if (!state_->entry_names.insert(name).second)
     throw make_error<ValueError>("module: there are two parameters named '", name, "'");
-  state_->entries.push_back({name, tensor, is_buffer, false});
+  state_->entries.push_back({name, tensor, is_buffer});
 }
 
 void ModuleBase::update(const Tensor& buffer, const Tensor& value) const {
@@ -188,15 +230,20 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
     if (&below == state_.get())
       throw make_error<ValueError>("module: '", name, "' would make a module its own descendant");
   });
-  // A list is not called itself, so the list's name precedes the names of its modules.
-  const auto name_it = [](auto&& self, const AnyModule& called, const std::string& by) -> void {
+  // A list is not called itself, so the list's name precedes the names of its modules, and its
+  // modules are registered once the list is.
+  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
+  const bool registered = !in_list || state_->registered;
+  const auto name_it = [registered](auto&& self, const AnyModule& called,
+                                    const std::string& by) -> void {
     called.state_->name = by;
+    called.state_->registered = called.state_->registered || registered;
     if (called.as<ModuleList>() == nullptr) return;
     for (const auto& [own, child] : called.state_->children) self(self, child, join(by, own));
   };
-  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
   name_it(name_it, module, in_list ? join(state_->name, name) : name);
   state_->children.emplace_back(name, module);
+  note_state_changed();
   state_->child_names.insert(name);
   for (const ModuleState::Entry& own : state_->entries) state_->labelled.insert(own.tensor.node());
   Walk::entries(module, [&](const std::string& path, const ModuleState::Entry& entry) {
@@ -224,6 +271,36 @@ Tensor AnyModule::forward(const Tensor& x) const {
         " does not take one tensor and return one: call it with its own type, "
         "through as<Type>()");
   return call_(*module_, x);
+}
+
+// Such a layer would keep its initial values, be missing in checkpoints and stay in training mode.
+// A network that is meant to be constant, such as a teacher, is in evaluation mode or frozen.
+void Walk::require_registered(const ModuleBase& module, const ModuleBase& caller,
+                              const ModuleBase& root) {
+  std::unordered_set<const Node*> learning;
+  entries(module, [&](const std::string&, const ModuleState::Entry& entry) {
+    const Node* node = entry.tensor.node();
+    if (!entry.buffer && !node->leaf->frozen) learning.insert(node);
+  });
+  if (learning.empty()) return;
+  entries(root, [&](const std::string&, const ModuleState::Entry& entry) {
+    learning.erase(entry.tensor.node());
+  });
+  if (learning.empty()) return;  // registered as parameters (tie())
+  throw make_error<ValueError>(
+      caller.describe(), ": forward() calls ", module.describe(),
+      ", which is not registered, so its parameters would not learn and not be saved: register the "
+      "layer in the constructor with child(name, layer), or call eval() or freeze() of a network "
+      "that must not learn");
+}
+
+void Walk::note_called(const ModuleBase& module) {
+  std::atomic_ref(module.traced_).store(true, std::memory_order_relaxed);
+  for (const StateReader read : {precision_of, children_of, replaced_of})
+    note_state_read(module.state_, read);
+  // Lists are not called themselves.
+  for (const auto& [name, child] : module.state_->children)
+    if (child.as<ModuleList>() != nullptr) note_called(child);
 }
 
 void Walk::entries(const ModuleBase& root, const Visitor& visit) {
@@ -261,7 +338,7 @@ std::vector<NamedTensor> ModuleBase::named_buffers() const {
 std::vector<NamedTensor> ModuleBase::named_trainable_parameters() const {
   std::vector<NamedTensor> out;
   Walk::entries(*this, [&](const std::string& path, ModuleState::Entry& e) {
-    if (!e.buffer && !e.frozen) out.push_back({path, e.tensor});
+    if (!e.buffer && !is_frozen(e.tensor)) out.push_back({path, e.tensor});
   });
   return out;
 }
@@ -291,10 +368,15 @@ std::vector<std::pair<std::string, AnyModule>> ModuleBase::children() const {
 }
 
 void ModuleBase::train(bool on) {
-  Walk::states(*this, [&](ModuleState& state, const std::string&) { state.training = on; });
+  Walk::states(*this, [&](ModuleState& state, const std::string&) {
+    change(state, &ModuleState::training, on, training_of);
+  });
 }
 
-bool ModuleBase::is_training() const { return state_->training; }
+bool ModuleBase::is_training() const {
+  note_state_read(state_, training_of);
+  return state_->training;
+}
 
 void ModuleBase::set_frozen(const std::string& path, bool frozen) {
   int found = 0;
@@ -303,7 +385,7 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) {
     if (entry.buffer) return;
     names.push_back(name);
     if (!path.empty() && name != path && name.rfind(path + ".", 0) != 0) return;
-    entry.frozen = entry.tensor.node()->leaf->frozen = frozen;
+    tenon::set_frozen(entry.tensor, frozen);
     ++found;
   });
   if (found != 0 || path.empty()) return;
@@ -318,7 +400,7 @@ void ModuleBase::set_precision(Precision precision, const std::string& path) {
   Walk::states(*this, [&](ModuleState& state, const std::string& name) {
     if (!name.empty()) names.push_back(name);
     if (name != path) return;
-    state.precision = precision;
+    change(state, &ModuleState::precision, std::optional(precision), precision_of);
     found = true;
   });
   if (found) return;
@@ -348,7 +430,8 @@ Walk::Modes Walk::modes(const ModuleBase& root) {
 }
 
 void Walk::set_modes(const Modes& modes) noexcept {
-  for (const auto& [state, training] : modes) state->training = training;
+  for (const auto& [state, training] : modes)
+    change(*state, &ModuleState::training, training, training_of);
 }
 
 bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }

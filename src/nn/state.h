@@ -1,6 +1,7 @@
 // State shared by all handles of one module. Private to nn/.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,10 +18,12 @@ struct ModuleState {
     std::string name;
     Tensor tensor;
     bool buffer = false;
-    bool frozen = false;
   };
+  ~ModuleState();
   std::string name;  // name in the parent; "": root
   bool training = true;
+  bool registered = false;     // as a child of any module
+  std::uint32_t replaced = 0;  // handles that compiled functions used and that were replaced
   std::optional<Precision> precision;  // precision of products built in forward()
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, AnyModule>> children;

@@ -65,7 +65,9 @@ class Undisturbed {
       : modes_(Walk::modes(module)),
         seed_(Generator::current().seed()),
         counter_(Generator::current().counter()) {
-    for (const auto& [state, training] : modes_) state->training = false;
+    Walk::Modes evaluating = modes_;
+    for (auto& [state, training] : evaluating) training = false;
+    Walk::set_modes(evaluating);
   }
   ~Undisturbed() {
     Walk::set_modes(modes_);

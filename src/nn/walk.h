@@ -26,6 +26,12 @@ struct Walk {
   using Modes = std::vector<std::pair<std::shared_ptr<ModuleState>, bool>>;
   static Modes modes(const ModuleBase& root);
   static void set_modes(const Modes& modes) noexcept;
+  /// Reports to the trace of this thread that a compiled function calls the module.
+  static void note_called(const ModuleBase& module);
+  /// Throws ValueError if `caller`, which is called inside `root`, calls a layer that learns and
+  /// that no module has registered.
+  static void require_registered(const ModuleBase& module, const ModuleBase& caller,
+                                 const ModuleBase& root);
   static bool has_children(const ModuleBase& module);
   /// Number of elements of the module's own parameters that are not in `counted`; adds them to it.
   static std::int64_t own_parameters(const ModuleBase& module,

@@ -26,6 +26,7 @@ Tensor add_bias(const char* op, const Tensor& y, DType dtype, const Tensor& bias
                                  y.size(axis), " features");
   Ints sizes(static_cast<std::size_t>(y.rank()), 1);
   sizes[static_cast<std::size_t>(axis)] = y.size(axis);
+  operand_dtype(op, y, bias);
   return cast(y + reshape(bias, sizes), promote(dtype, bias.dtype()));
 }
 
@@ -94,7 +95,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() == 0 || b.rank() == 0)
     throw make_error<ShapeError>(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                                  ": a scalar has no axis to sum over; use mul");
-  const DType dtype = promote(a.dtype(), b.dtype());
+  const DType dtype = operand_dtype("matmul", a, b);
   Tensor x = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
   Tensor y = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
   if (x.size(-1) != y.size(-2))
@@ -119,7 +120,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     throw make_error<ShapeError>(where("linear"), ": input ", x.shape(), " has ",
                                  x.rank() == 0 ? 0 : x.size(-1), " features, weight ",
                                  weight.shape(), " takes ", weight.size(1));
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = operand_dtype("linear", x, weight);
   // One matrix product whatever the number of batch axes. The number of rows is computed
   // explicitly, because reshape's -1 cannot be inferred when `in` is 0.
   const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
@@ -184,7 +185,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   require_defined("conv2d", x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, options), 0);
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = operand_dtype("conv2d", x, weight);
   const ContractionAttrs attrs =
       product_attrs(dtype, bias.defined(),
                     {options.stride.h, options.stride.w, options.padding.h, options.padding.w,
@@ -229,7 +230,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     throw make_error<ShapeError>(where(kName), ": input ", x.shape(), " and weight ",
                                  weight.shape(), " with this padding give an empty output");
   const bool whole = h.more >= h.stride || w.more >= w.stride;
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = operand_dtype(kName, x, weight);
   const ContractionAttrs attrs =
       product_attrs(dtype, bias.defined(),
                     {h.stride, w.stride, whole ? 0 : h.padding, whole ? 0 : w.padding, h.dilation,

@@ -142,7 +142,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
     throw make_error<ValueError>(where(kName), ": output padding ", more, " for stride ", step,
                                  " and dilation ", apart, "; it must be below one of them");
   // Partial results of 16-bit operands are summed in float32; a float32 bias has this effect.
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = operand_dtype(kName, x, weight);
   const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;
   const Tensor none = parts_are_short ? zeros({channels * taps}) : Tensor();
   const Tensor y = conv_transpose2d(as_images(x), depth_as_channels(weight), none,
@@ -164,6 +164,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (bias.shape() != Shape{channels})
     throw make_error<ShapeError>(where(kName), ": the bias is ", bias.shape(), ", the output has ",
                                  channels, " features");
+  operand_dtype(kName, sum, bias);
   return cast(sum + reshape(bias, {channels, 1, 1, 1}), promote(dtype, bias.dtype()));
 }
 

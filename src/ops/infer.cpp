@@ -88,6 +88,17 @@ DType scalar_dtype(DType tensor, Scalar scalar) {
   return is_bool(tensor) ? DType::Int64 : tensor;
 }
 
+DType operand_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  const bool mixed = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype() &&
+                     (a.dtype() == DType::Float64 || b.dtype() == DType::Float64);
+  if (mixed)
+    throw make_error<DTypeError>(where(op), ": a ", a.dtype(), " tensor ", a.shape(), " meets a ",
+                                 b.dtype(), " tensor ", b.shape(),
+                                 ": convert one of them, for instance with to(DType::Float32); a "
+                                 "list of doubles is float64");
+  return promote(a.dtype(), b.dtype());
+}
+
 bool can_represent(DType dtype, Scalar value) {
   if (is_floating(dtype)) return true;
   if (!value.is_whole() && !(value.real() >= -0x1p63 && value.real() < 0x1p63)) return false;

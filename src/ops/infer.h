@@ -61,6 +61,10 @@ bool can_represent(DType dtype, Scalar value);
 Tensor to_floating(const Tensor& x);
 /// The dtype of an operation between a tensor and a plain number (see ops.h).
 DType scalar_dtype(DType tensor, Scalar scalar);
+/// The dtype of a product of two tensors: promote(), except that float64 with another floating
+/// dtype throws DTypeError naming `op`. One float64 tensor, such as a list of doubles, would
+/// otherwise make all layers of a network that follow compute in float64.
+DType operand_dtype(const char* op, const Tensor& a, const Tensor& b);
 /// The number as a constant of that shape and dtype. Throws ValueError naming `op` if the dtype
 /// cannot represent it.
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype);

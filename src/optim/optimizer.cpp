@@ -17,6 +17,7 @@
 #include "grad/gradients.h"
 #include "graph/node.h"
 #include "graph/on_host.h"
+#include "graph/traced_state.h"
 
 namespace tenon::optim {
 namespace {
@@ -30,8 +31,6 @@ DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
     if (p.tensor.defined() && p.tensor.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
 }
-
-bool is_frozen(const Tensor& parameter) { return parameter.node()->leaf->frozen; }
 
 void write_scalar(const Tensor& target, double value) {
   if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);

@@ -32,10 +32,7 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const OutputSlot& slot = p.outputs[k];
     Tensor& out = outputs[k];
-    if (slot.is_variable) {
-      if (!out.defined()) out = t.leaves[at(p.values[at(slot.value)].slot)];
-      continue;
-    }
+    if (slot.is_variable) continue;  // after the run
     const Shape shape = b.runs == 0 ? t.shapes[k] : stack_of(b.runs, t.shapes[k]);
     std::size_t same = 0;
     while (p.outputs[same].is_variable || p.outputs[same].value != slot.value) ++same;
@@ -96,6 +93,7 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
   if (b.arena != arena) bind_arena(p, arena, b.values);
   b.arena = arena;
   refresh(t.kept);
+  b.variables.keep_held_values();
   hold_given(inputs, b);
   ValueId random = kNoValue;
   for (std::size_t s = 0; s < p.slots.size(); ++s) {
@@ -118,13 +116,21 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
   b.variables.begin(b.values);
 }
 
-void after_run(Trace& t, Bound& b) {
+void after_run(Trace& t, Bound& b, std::vector<Tensor>& outputs) {
   const std::uint64_t now = advance_clock();
   b.variables.end();
   b.given_use.end();
   for (ValueId id : t.program->assigned)
     mark_assigned(*t.leaves[at(t.program->values[at(id)].slot)].node(), now);
   mark_fresh(t.kept, now);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const OutputSlot& slot = t.program->outputs[k];
+    if (!slot.is_variable) continue;
+    const Node& variable = *t.leaves[at(t.program->values[at(slot.value)].slot)].node();
+    Tensor& out = outputs[k];
+    if (!out.defined()) out = make_data(Buffer::none(variable.device), variable.shape, slot.dtype);
+    out.node()->value->mirror(variable.value.get());
+  }
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Compiled functions: traced once for each combination of input shapes, then replayed with bound
 // pointers, by any number of threads. Traces themselves are in trace.h.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <unordered_map>
@@ -10,8 +11,10 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "base/system/log.h"
 #include "base/thread_pool.h"
 #include "graph/constants_guard.h"
+#include "graph/traced_state.h"
 #include "plan/program/tune.h"
 #include "plan/steps/calls.h"
 #include "run/counts.h"
@@ -27,6 +30,7 @@ namespace tenon {
 
 struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this<Impl> {
   Body function;
+  Guards guards;
   Context context;
   bool constant = builds_constants();  // compiled under NoGrad
   std::uint64_t planning = 0;          // planning key of the context
@@ -38,18 +42,40 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Trace>> traces;
   std::shared_ptr<Trace> latest;
 
-  explicit Impl(Body f)
-      : function(std::move(f)), context(current_context()), planning(planning_key(context)) {}
+  bool warned = false;  // of many traces for one signature
+
+  Impl(Body f, Guards g)
+      : function(std::move(f)),
+        guards(std::move(g)),
+        context(current_context()),
+        planning(planning_key(context)) {}
   void drop(Trace& trace, bool all) override;
   std::uint64_t key_of(const std::vector<Tensor>& inputs, int runs) const;
   std::shared_ptr<Trace> find(std::uint64_t key, const std::vector<Tensor>& inputs, int runs);
+  void add(const std::shared_ptr<Trace>& made);
   std::shared_ptr<Trace> find_or_trace(const std::vector<Tensor>& inputs, int runs = 0);
   // A NoGrad of the caller does not matter.
   std::shared_ptr<Trace> trace(std::vector<Input> signature, std::uint64_t key,
                                bool anew = false) const {
     const ConstantsGuard constants(constant);
-    return make_trace(function, context, std::move(signature), key, anew);
+    const auto guarded = [this](const std::vector<Tensor>& inputs) {
+      note_guards();
+      return function(inputs);
+    };
+    return make_trace(guarded, context, std::move(signature), key, anew);
   }
+  void note_guards() const {
+    if (guards) note_state_read(shared_from_this(), hash_of_guards, true);
+  }
+  static std::uint64_t hash_of_guards(const void* impl) {
+    std::uint64_t hash = 0;
+    for (const double value : static_cast<const Impl*>(impl)->guards()) {
+      hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ull;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+  Outputs inlined(const std::vector<Tensor>& inputs);
   Outputs run(const std::vector<Tensor>& inputs, int runs);
 };
 
@@ -81,11 +107,17 @@ void require_values(const std::vector<Tensor>& inputs) {
 }
 
 constexpr int kMostTraces = 16;  // nested traces of one function
+constexpr int kMostStates = 16;  // traces of one signature
 
-// Increments a counter while it lives.
+// Counts the traces of a function that are under way, each within the one before.
 class Counted {
  public:
-  explicit Counted(int& count) : count_(count) { ++count_; }
+  explicit Counted(int& count) : count_(count) {
+    if (count >= kMostTraces)
+      throw ValueError(cat("a compiled function calls itself: it is being traced ", kMostTraces,
+                           " times within itself; call the function that it was compiled from"));
+    ++count_;
+  }
   ~Counted() { --count_; }
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
@@ -146,6 +178,10 @@ Outputs::Outputs(const Outputs& other) noexcept : held_(other.held_) {
 Outputs::~Outputs() {
   if (held_ == nullptr || held_->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<Trace> trace = std::move(held_->trace);
+  if (trace == nullptr) {  // of an inlined call
+    delete held_;
+    return;
+  }
   trace->give_back(held_);
 }
 std::size_t Outputs::size() const noexcept { return held_->tensors.size(); }
@@ -191,11 +227,12 @@ std::uint64_t CompiledFunction::Impl::key_of(const std::vector<Tensor>& inputs, 
 
 std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
                                                     const std::vector<Tensor>& inputs, int runs) {
+  const std::uint64_t epoch = state_epoch();
   const auto matches = [&](const Trace& t) {
     if (inputs.size() != t.signature.size()) return false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (!(describe(inputs[k], runs) == t.signature[k])) return false;
-    return true;
+    return t.state.hold(epoch);
   };
   std::shared_ptr<Trace> before;
   const std::lock_guard lock(mutex);
@@ -212,28 +249,63 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
   return nullptr;
 }
 
+// A function whose state differs at each call would otherwise keep a trace for each of them.
+void CompiledFunction::Impl::add(const std::shared_ptr<Trace>& made) {
+  std::shared_ptr<Trace> oldest;  // destroyed after the lock is released
+  bool warn = false;
+  {
+    const std::lock_guard lock(mutex);
+    const auto [begin, end] = traces.equal_range(made->key);
+    auto least = end;
+    int alike = 0;
+    for (auto it = begin; it != end; ++it) {
+      if (it->second->signature != made->signature) continue;
+      ++alike;
+      if (least == end || it->second->used() < least->second->used()) least = it;
+    }
+    if (alike >= kMostStates) {
+      oldest = std::move(least->second);
+      traces.erase(least);
+      if (latest == oldest) latest.reset();
+      warn = !std::exchange(warned, true);
+    }
+    traces.emplace(made->key, made);
+  }
+  if (warn)
+    log_message(LogLevel::Warning,
+                cat("a compiled function was traced for ", kMostStates,
+                    " states of its modules or values of its guards and is traced again: pass a "
+                    "value that changes often as an input"));
+  enter(made);
+}
+
 std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<Tensor>& inputs,
                                                              int runs) {
   const std::uint64_t key = key_of(inputs, runs);
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
   const std::lock_guard one(tracing);
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
-  if (traces_under_way >= kMostTraces)
-    throw ValueError(cat("a compiled function calls itself: it is being traced ", kMostTraces,
-                         " times within itself; call the function that it was compiled from"));
   const Counted counted(traces_under_way);
   std::vector<Input> signature;
   signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
   std::shared_ptr<Trace> made = trace(std::move(signature), key);
   made->owner = weak_from_this();
-  {
-    const std::lock_guard lock(mutex);
-    traces.emplace(key, made);
-  }
-  enter(made);
+  add(made);
   find(key, inputs, runs);  // now the most recently used
   return made;
+}
+
+// What the caller traces contains the function's own nodes, so gradients go through them.
+Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
+  const std::lock_guard one(tracing);
+  const Counted counted(traces_under_way);
+  const ContextScope scope(context);
+  const ConstantsGuard constants(constant || builds_constants());
+  note_guards();
+  auto held = std::make_unique<Outputs::Held>();
+  held->tensors = function(inputs);
+  return Outputs(held.release());
 }
 
 Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs) {
@@ -251,21 +323,22 @@ Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs)
   } else {
     run_on_host(*t->program, b, times, call.arena());
   }
-  after_run(*t, b);
+  after_run(*t, b, out.held().tensors);
   return out;
 }
 
 // ---- The public function ----------------------------------------------------------------------
 
-CompiledFunction::CompiledFunction(Body f) {
+CompiledFunction::CompiledFunction(Body f, Guards guards) {
   if (!f) throw ValueError("compile: the function is empty");
-  impl_ = std::make_shared<Impl>(std::move(f));
+  impl_ = std::make_shared<Impl>(std::move(f), std::move(guards));
   enter(impl_->arenas);
 }
 
 Outputs CompiledFunction::operator()(const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   require_values(inputs);
+  if (is_tracing() || is_tracing_body()) return impl_->inlined(inputs);
   return impl_->run(inputs, 0);
 }
 
@@ -273,6 +346,10 @@ Outputs CompiledFunction::run_many(int runs, const std::vector<Tensor>& inputs) 
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   if (runs < 1) throw ValueError(cat("run_many: ", runs, " runs: use 1 or more"));
   require_values(inputs);
+  if (is_tracing() || is_tracing_body())
+    throw NotSupported(
+        "run_many: it was called inside a function that is being compiled or inside a loop's body: "
+        "call the function itself, or use scan()");
   for (std::size_t k = 0; k < inputs.size(); ++k)
     if (inputs[k].rank() == 0 || (inputs[k].size(0) != runs && inputs[k].size(0) != 1))
       throw ShapeError(cat("run_many: input ", k, " is ", inputs[k].shape(),
@@ -302,7 +379,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
     bind(*t, inputs, call.arena(), call.bound(), out.held().tensors);
     for (std::size_t s = 0; s < p.steps.size(); ++s)
       ms[s].push_back(time_step(p, s, call.bound().values.data(), call.arena()));
-    after_run(*t, call.bound());
+    after_run(*t, call.bound(), out.held().tensors);
   }
   std::vector<StepTime> times;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
@@ -333,6 +410,8 @@ int CompiledFunction::traced() const {
   return static_cast<int>(impl_->traces.size());
 }
 
-CompiledFunction compile(CompiledFunction::Body f) { return CompiledFunction(std::move(f)); }
+CompiledFunction compile(CompiledFunction::Body f, CompiledFunction::Guards guards) {
+  return CompiledFunction(std::move(f), std::move(guards));
+}
 
 }  // namespace tenon

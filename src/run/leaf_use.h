@@ -12,14 +12,19 @@
 
 namespace tenon {
 
-/// Whether the leaf's value can be assigned: a variable, or the result of an assignment to one.
-inline bool may_change(const Node& leaf) {
-  return leaf.op == Op::Variable || leaf.op == Op::Assign;
+/// Whether the leaf's value can be assigned.
+inline bool may_change(const Node& leaf) { return leaf.op == Op::Variable; }
+
+/// The value that a variable has now. It stays the same when the variable is assigned again.
+inline std::shared_ptr<Buffer> present_value(const Node& variable) {
+  std::shared_ptr<Buffer> value = Buffer::none(variable.device);
+  value->mirror(variable.value.get());
+  return value;
 }
 
 class LeafUse {
  public:
-  /// `leaves` is by slot. Leaves on GPUs are ignored: work on a GPU runs in queue order.
+  /// `leaves` is by slot. Leaves on GPUs need no versions: work on a GPU runs in queue order.
   LeafUse(const Program& program, std::span<Node* const> leaves)
       : variable_(program.slots.size(), 0) {
     const auto on_host = [&](std::size_t slot) {
@@ -27,7 +32,10 @@ class LeafUse {
     };
     for (ValueId id : program.assigned) {
       const std::size_t slot = at(program.values[at(id)].slot);
-      if (!on_host(slot)) continue;
+      if (!on_host(slot)) {
+        assigned_elsewhere_.push_back(leaves[slot]->value.get());
+        continue;
+      }
       variable_[slot] = 1;
       assigned_.push_back({leaves[slot], id});
       assigned_buffers_.push_back(leaves[slot]->value.get());
@@ -41,6 +49,11 @@ class LeafUse {
     }
   }
 
+  /// Before the addresses of a run are read: the values of GPU variables that somebody else holds
+  /// move to other memory.
+  void keep_held_values() {
+    for (Buffer* buffer : assigned_elsewhere_) keep_shared_value(*buffer);
+  }
   /// Whether begin() sets the address of the slot.
   bool is_variable(std::size_t slot) const { return variable_[slot] != 0; }
   /// Sets the addresses of variables. Throws ValueError if another thread is assigning one of them.
@@ -61,7 +74,7 @@ class LeafUse {
   };
   std::vector<char> variable_;  // by slot
   std::vector<Place> assigned_, read_;
-  std::vector<Buffer*> assigned_buffers_, read_buffers_;
+  std::vector<Buffer*> assigned_buffers_, read_buffers_, assigned_elsewhere_;
   BufferUse use_;
 };
 

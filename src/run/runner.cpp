@@ -3,8 +3,12 @@
 #include "run/runner.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <tenon/compute.h>
@@ -24,6 +28,7 @@
 #include "run/placed.h"
 #include "run/queue.h"
 #include "run/settings.h"
+#include "run/tuning/changing_numbers.h"
 #include "run/tuning/known_plans.h"
 
 namespace tenon {
@@ -47,31 +52,55 @@ struct KeyHash {
 };
 
 class CachedProgram;
+class GraphNumbers;
 struct Cache {
   std::mutex mutex;
   std::unordered_map<Key, std::shared_ptr<CachedProgram>, KeyHash> programs;
+  std::unordered_map<Key, std::shared_ptr<GraphNumbers>, KeyHash> numbers;  // by the graph's form
 };
 Cache& cache() {
   static Cache* const instance = new Cache;
   return *instance;
 }
 
+template <class Entry>
+void leave_table(std::unordered_map<Key, std::shared_ptr<Entry>, KeyHash>& table, const Key& key,
+                 const Entry* entry) {
+  std::shared_ptr<Entry> last;  // destroyed after the lock is released
+  const std::lock_guard lock(cache().mutex);
+  const auto found = table.find(key);
+  if (found == table.end() || found->second.get() != entry) return;
+  last = std::move(found->second);
+  table.erase(found);
+}
+
 // A program of compute(), found by its graph.
 class CachedProgram final : public CacheEntry {
  public:
-  CachedProgram(const Key& key, std::shared_ptr<const Program> planned)
-      : CacheEntry(Kind::Program), program(std::move(planned)), key_(key) {
+  CachedProgram(const Key& key, std::shared_ptr<const Program> planned,
+                std::shared_ptr<const ChangingNumbers> changing)
+      : CacheEntry(Kind::Program),
+        program(std::move(planned)),
+        numbers(std::move(changing)),
+        key_(key) {
     charge(footprint(*program));
   }
-  void leave(bool) override {
-    std::shared_ptr<CachedProgram> last;  // destroyed after the lock is released
-    const std::lock_guard lock(cache().mutex);
-    const auto found = cache().programs.find(key_);
-    if (found == cache().programs.end() || found->second.get() != this) return;
-    last = std::move(found->second);
-    cache().programs.erase(found);
-  }
+  void leave(bool) override { leave_table(cache().programs, key_, this); }
   const std::shared_ptr<const Program> program;
+  const std::shared_ptr<const ChangingNumbers> numbers;  // null: all numbers are built in
+
+ private:
+  const Key key_;
+};
+
+// The numbers that a graph had so far. Protected by the cache's lock.
+class GraphNumbers final : public CacheEntry {
+ public:
+  explicit GraphNumbers(const Key& key) : CacheEntry(Kind::Program), key_(key) {
+    charge(sizeof *this);
+  }
+  void leave(bool) override { leave_table(cache().numbers, key_, this); }
+  NumberHistory history;
 
  private:
   const Key key_;
@@ -80,8 +109,9 @@ class CachedProgram final : public CacheEntry {
 struct Traversal {
   NumberedOrder order;
   std::vector<Node*> leaves;
-  std::vector<std::uint32_t> edges;  // numbers of the pending nodes' inputs, node after node
-  Key key;
+  std::vector<std::uint32_t> edges;    // numbers of the pending nodes' inputs, node after node
+  Key key;                             // of everything but the numbers
+  std::vector<std::uint64_t> numbers;  // values of constants, and first rows of slices
   bool has_effects = false;
 };
 
@@ -123,6 +153,13 @@ std::uint64_t word_of(Device device) {
   return static_cast<std::uint64_t>(device.kind) << 32 | static_cast<std::uint64_t>(device.index);
 }
 
+void mix_constant(Traversal& t, const Node& node) {
+  const Scalar value = node.attrs.as<ConstantAttrs>().value;
+  t.key.mix(value.is_whole() ? 1 : 0);
+  t.numbers.push_back(value.is_whole() ? static_cast<std::uint64_t>(value.whole())
+                                       : std::bit_cast<std::uint64_t>(value.real()));
+}
+
 // The first `wanted` roots are requested values; the others are assignments that these values
 // carry.
 Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size_t wanted,
@@ -145,7 +182,12 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size
     }
     stale |= assigned_since(*node) != nullptr;
     t.has_effects |= node->op == Op::Assign;
-    node->attrs.each_word([&t](std::uint64_t word) { t.key.mix(word); });
+    if (node->op == Op::Constant)
+      mix_constant(t, *node);
+    else if (is_slice_of_rows(*node))
+      t.numbers.push_back(static_cast<std::uint64_t>(node->attrs.as<SliceAttrs>().start[0]));
+    else
+      node->attrs.each_word([&t](std::uint64_t word) { t.key.mix(word); });
     for (Node* in : node->in()) {
       t.edges.push_back(t.order.index[in]);
       t.key.mix(t.edges.back());
@@ -173,41 +215,115 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
   return held;
 }
 
-std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const Tensor> roots,
-                                            std::span<const Device> devices,
-                                            std::uint64_t planning) {
-  Cache& c = cache();
-  {
-    std::lock_guard lock(c.mutex);
-    if (auto it = c.programs.find(t.key); it != c.programs.end()) {
-      it->second->touch();
-      return it->second->program;
-    }
-  }
-  const auto options = [](Device device) { return plan_options(current_context(), device); };
+// A program, and the leaves of its graph by slot.
+struct Found {
   std::shared_ptr<const Program> program;
-  if (devices.size() > 1) {
-    program = plan_placed(roots, t.leaves, devices, options);
-    count_planned(*program);
-  } else {
-    program = known_or_planned(t.order, roots, t.leaves, options(devices[0]), planning);
-  }
-  const auto entry = std::make_shared<CachedProgram>(t.key, program);
-  {
-    std::lock_guard lock(c.mutex);
-    // two threads planned it at once
-    if (!c.programs.try_emplace(t.key, entry).second) return program;
-  }
-  enter(entry);
-  return program;
+  std::vector<Node*> leaves;
+  std::vector<Tensor> numbers;  // keeps the leaves that stand for numbers
+};
+
+std::shared_ptr<CachedProgram> find_program(const Key& key) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  const auto it = c.programs.find(key);
+  if (it == c.programs.end()) return nullptr;
+  it->second->touch();
+  return it->second;
 }
 
-void run(const Program& program, const Traversal& t, std::span<const Tensor> roots) {
+void add_program(const Key& key, const std::shared_ptr<const Program>& program,
+                 const std::shared_ptr<const ChangingNumbers>& numbers) {
+  const auto entry = std::make_shared<CachedProgram>(key, program, numbers);
+  {
+    Cache& c = cache();
+    const std::lock_guard lock(c.mutex);
+    // two threads planned it at once
+    if (!c.programs.try_emplace(key, entry).second) return;
+  }
+  enter(entry);
+}
+
+PlanOptions options_for(Device device) { return plan_options(current_context(), device); }
+
+// Calls f with the history of the graph's numbers.
+template <class F>
+auto with_history(const Traversal& t, F&& f) {
+  std::shared_ptr<GraphNumbers> made;
+  Cache& c = cache();
+  std::unique_lock lock(c.mutex);
+  std::shared_ptr<GraphNumbers>& place = c.numbers[t.key];
+  if (place == nullptr) place = made = std::make_shared<GraphNumbers>(t.key);
+  place->touch();
+  GraphNumbers& entry = *place;
+  const std::int64_t before = entry.history.bytes();
+  auto result = f(entry.history);
+  entry.charge(entry.history.bytes() - before);
+  lock.unlock();
+  if (made != nullptr) enter(made);
+  return result;
+}
+
+// The program in which the numbers that change are leaves; none if no number does, or if a value
+// must be built in.
+std::optional<Found> with_number_leaves(const Traversal& t, std::span<const Tensor> roots,
+                                        Device device, std::uint64_t planning) {
+  const auto changing =
+      with_history(t, [&t](NumberHistory& history) { return history.note(t.numbers); });
+  if (!changing) return std::nullopt;
+  Key key = t.key;
+  key.mix(t.numbers.size());  // no key of built-in numbers has as many words
+  for (std::size_t k = 0; k < t.numbers.size(); ++k) {
+    key.mix((*changing)[k] != 0 ? 1 : 0);
+    if ((*changing)[k] == 0) key.mix(t.numbers[k]);
+  }
+  if (const std::shared_ptr<CachedProgram> known = find_program(key)) {
+    std::optional<std::vector<Tensor>> values = known->numbers->values(t.order, device);
+    if (!values) return std::nullopt;
+    return Found{known->program, known->numbers->leaves(t.leaves, *values), std::move(*values)};
+  }
+  ChangingNumbers::Graph graph;
+  const auto numbers = ChangingNumbers::make(t.order, roots, *changing, device, graph);
+  if (numbers == nullptr) {
+    with_history(t, [](NumberHistory& history) { return history.give_up(), 0; });
+    return std::nullopt;
+  }
+  std::optional<std::vector<Tensor>> values = numbers->values(t.order, device);
+  if (!values) return std::nullopt;
+  const auto program =
+      known_or_planned(graph.order, graph.roots, graph.leaves, options_for(device), planning);
+  add_program(key, program, numbers);
+  return Found{program, numbers->leaves(t.leaves, *values), std::move(*values)};
+}
+
+Found find_or_plan(const Traversal& t, std::span<const Tensor> roots,
+                   std::span<const Device> devices, std::uint64_t planning) {
+  Key key = t.key;
+  for (const std::uint64_t number : t.numbers) key.mix(number);
+  if (const std::shared_ptr<CachedProgram> known = find_program(key))
+    return {known->program, t.leaves, {}};
+  if (devices.size() == 1 && !t.numbers.empty())
+    if (std::optional<Found> found = with_number_leaves(t, roots, devices[0], planning))
+      return std::move(*found);
+  std::shared_ptr<const Program> program;
+  if (devices.size() > 1) {
+    program = plan_placed(roots, t.leaves, devices, options_for);
+    count_planned(*program);
+  } else {
+    program = known_or_planned(t.order, roots, t.leaves, options_for(devices[0]), planning);
+  }
+  add_program(key, program, nullptr);
+  return {program, t.leaves, {}};
+}
+
+void run(const Found& found, std::span<const Tensor> roots) {
+  const Program& program = *found.program;
+  const std::vector<Node*>& leaves = found.leaves;
   std::vector<std::byte*> values(program.values.size(), nullptr);
-  LeafUse use(program, t.leaves);
+  LeafUse use(program, leaves);
+  use.keep_held_values();
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue && !use.is_variable(s))
-      values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*t.leaves[s]);
+      values[static_cast<std::size_t>(program.slots[s])] = leaf_memory(*leaves[s]);
   std::unordered_map<ValueId, std::shared_ptr<Buffer>> outputs;
   for (const OutputSlot& slot : program.outputs) {
     if (slot.is_variable || outputs.contains(slot.value)) continue;
@@ -234,13 +350,13 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   std::vector<Tensor> assigned(program.values.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue)
-      assigned[static_cast<std::size_t>(program.slots[s])] = Tensor(t.leaves[s]);
+      assigned[static_cast<std::size_t>(program.slots[s])] = Tensor(leaves[s]);
   for (std::size_t k = 0; k < roots.size(); ++k) {
     const OutputSlot& slot = program.outputs[k];
     Node& node = *roots[k].node();
     if (node.realised()) continue;  // requested twice
     if (slot.is_variable) {
-      set_realised(node, assigned[static_cast<std::size_t>(slot.value)].node()->value);
+      set_realised(node, present_value(*assigned[static_cast<std::size_t>(slot.value)].node()));
     } else {
       set_realised(node, outputs.at(slot.value));
     }
@@ -280,23 +396,6 @@ std::byte* leaf_memory(const Node& leaf) {
 
 namespace {
 
-void eval_on(std::span<const Device> devices, std::vector<Tensor> roots, NumberedOrder order) {
-  const std::uint64_t planning = planning_key(current_context());
-  Traversal t = traverse(std::move(order), roots, roots.size(), planning, devices);
-  if (!t.has_effects) {
-    run(*find_or_plan(t, roots, devices, planning), t, roots);
-    return;
-  }
-  const std::size_t asked = roots.size();
-  const std::vector<Tensor> held = held_elsewhere(t, roots);
-  roots.insert(roots.end(), held.begin(), held.end());
-  const std::size_t wanted = roots.size();
-  const Effects effects = with_effects(std::move(roots), t.order.nodes);
-  if (effects.roots.size() != asked)
-    t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, devices);
-  run(*find_or_plan(t, effects.roots, devices, planning), t, effects.results);
-}
-
 template <class T>
 std::shared_ptr<Buffer> buffer_with(T number, Device device) {
   auto buffer = Buffer::allocate(sizeof number, device);
@@ -304,9 +403,10 @@ std::shared_ptr<Buffer> buffer_with(T number, Device device) {
   return buffer;
 }
 
-std::shared_ptr<Buffer> number_of(const Node& constant, Device device) {
-  const Scalar value = constant.attrs.as<ConstantAttrs>().value;
-  switch (constant.dtype) {
+}  // namespace
+
+std::shared_ptr<Buffer> number_buffer(Scalar value, DType dtype, Device device) {
+  switch (dtype) {
     case DType::Bool:
       return buffer_with<std::uint8_t>(value.is_zero() ? 0 : 1, device);
     case DType::UInt8:
@@ -327,6 +427,25 @@ std::shared_ptr<Buffer> number_of(const Node& constant, Device device) {
       return buffer_with(value.real(), device);
   }
   throw InternalError("a number of an unknown dtype");
+}
+
+namespace {
+
+void eval_on(std::span<const Device> devices, std::vector<Tensor> roots, NumberedOrder order) {
+  const std::uint64_t planning = planning_key(current_context());
+  Traversal t = traverse(std::move(order), roots, roots.size(), planning, devices);
+  if (!t.has_effects) {
+    run(find_or_plan(t, roots, devices, planning), roots);
+    return;
+  }
+  const std::size_t asked = roots.size();
+  const std::vector<Tensor> held = held_elsewhere(t, roots);
+  roots.insert(roots.end(), held.begin(), held.end());
+  const std::size_t wanted = roots.size();
+  const Effects effects = with_effects(std::move(roots), t.order.nodes);
+  if (effects.roots.size() != asked)
+    t = traverse(numbered_order(effects.roots), effects.roots, wanted, planning, devices);
+  run(find_or_plan(t, effects.roots, devices, planning), effects.results);
 }
 
 // The constant that a node is, or that to() has moved to a device; null if the node is more than a
@@ -352,7 +471,8 @@ void compute(TensorList tensors) {
                            " has no value: it was never assigned"));
     if (t.node()->realised()) continue;
     if (const Node* number = lone_number(*t.node()))
-      set_realised(*t.node(), number_of(*number, t.device()));
+      set_realised(*t.node(), number_buffer(number->attrs.as<ConstantAttrs>().value, number->dtype,
+                                            t.device()));
     else
       roots.push_back(t);
   }

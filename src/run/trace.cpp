@@ -63,13 +63,26 @@ Shape row_of(const Shape& shape) {
   return row;
 }
 
+// The dtype and shape of a variable, for code that replaces both.
+std::uint64_t form_of_variable(const void* variable) {
+  const Node& node = *static_cast<const Node*>(variable);
+  std::uint64_t form = static_cast<std::uint64_t>(node.dtype);
+  for (const std::int64_t size : node.shape)
+    form = (form ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ull;
+  return form;
+}
+
 // The function's results for placeholder inputs.
 std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
                              const std::vector<Tensor>& placeholders) {
   std::vector<Tensor> outputs;
   {
     RandomTraceGuard guard(&t.random);
+    StateTrace state;
     outputs = function(placeholders);
+    for (Node* node : topological_order(outputs))
+      if (node->op == Op::Variable) note_state_read(Tensor(node), form_of_variable);
+    state.finish(t.state);
   }
   // Outputs that need no computation (an input passed through, a known value) are copied by the
   // program.
@@ -246,7 +259,22 @@ Outputs::Held* Trace::take_outputs(int runs) {
   return held;
 }
 
+void Trace::release_variables(Outputs::Held& held) const noexcept {
+  for (std::size_t k = 0; k < held.tensors.size(); ++k) {
+    Tensor& out = held.tensors[k];
+    if (!out.defined() || !program->outputs[k].is_variable) continue;
+    Node& node = *out.node();
+    if (node.refs.load(std::memory_order_acquire) != 1) {
+      out = Tensor();  // the caller has kept it
+      continue;
+    }
+    node.value->mirror(nullptr);
+    if (node.leaf != nullptr) node.leaf->host_copy.reset();
+  }
+}
+
 void Trace::give_back(Outputs::Held* held) noexcept {
+  release_variables(*held);
   std::vector<Outputs::Held*> gone;
   bool waits = false;
   try {

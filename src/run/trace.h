@@ -17,6 +17,7 @@
 #include "device/backend.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
+#include "graph/traced_state.h"
 #include "run/caches.h"
 #include "run/leaf_use.h"
 #include "run/rounded.h"
@@ -96,6 +97,7 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
 
   std::vector<Input> signature;
   std::uint64_t key = 0;  // of the signature and of what planning depends on
+  StateReads state;       // what the function read besides tensors
   std::weak_ptr<Owner> owner;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
@@ -123,6 +125,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   /// returns them.
   std::vector<Outputs::Held*> superfluous(int runs);
   void drop(std::span<Outputs::Held* const> gone);
+  /// Lets go of the values of variables: the next assignment of one that nobody holds is in place.
+  void release_variables(Outputs::Held& held) const noexcept;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Bound>> bounds_;
   std::vector<Outputs::Held*> outputs_;
@@ -137,7 +141,8 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
 /// Binds inputs and outputs, writes the generator's state, and refreshes rounded copies.
 void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,
           std::vector<Tensor>& outputs);
-/// After the runs: publishes the assigned values and marks the variables as assigned.
-void after_run(Trace& t, Bound& b);
+/// After the runs: publishes the assigned values, marks the variables as assigned, and gives the
+/// outputs that are assignments their values.
+void after_run(Trace& t, Bound& b, std::vector<Tensor>& outputs);
 
 }  // namespace tenon

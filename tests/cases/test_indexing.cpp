@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
@@ -284,4 +285,19 @@ TEST_CASE("names: functions of plain numbers are the standard library's") {
   CHECK(sqrt(2.0) * sqrt(2.0) == doctest::Approx(2));
   CHECK(isnan(log(-1.0)));
   CHECK(round(2.5) == 3);
+}
+
+// An index gives a value, so an assignment to it would change nothing that is kept.
+TEST_CASE("indexing: an indexed tensor cannot be assigned to") {
+  static_assert(!std::is_assignable_v<decltype(std::declval<Tensor&>()[0]), Tensor>);
+  static_assert(!std::is_assignable_v<decltype(std::declval<Tensor&>()[0]), const Tensor&>);
+  static_assert(!std::is_assignable_v<decltype(std::declval<Tensor&>().index({})), Tensor>);
+  static_assert(!std::is_assignable_v<Tensor, Tensor>);
+  static_assert(std::is_assignable_v<Tensor&, Tensor>);
+  static_assert(std::is_assignable_v<Tensor&, const Tensor&>);
+  static_assert(std::is_copy_assignable_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor>);
+  Tensor x = zeros({2, 2});
+  x = x.index_put({0}, ones({2}));
+  x = x.index_put({1, 1}, 7);
+  CHECK(x.to_vector<float>() == Floats{1, 1, 0, 7});
 }

@@ -8,6 +8,8 @@
 
 #include <tenon/compute.h>
 #include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/nn.h>
 #include <tenon/ops.h>
 
 #include "cases/engines.h"
@@ -130,4 +132,29 @@ TEST_CASE("numbers: a long dot has the same bits for any number of threads") {
   set_threads(4);
   CHECK(matmul(a, b).to_vector<float>() == alone);
   set_threads(before);
+}
+
+TEST_CASE("numbers: a float64 tensor does not make a float32 network compute in float64") {
+  const Tensor x = Tensor::from({1.0, 2.0}, {1, 2});  // a list of doubles
+  REQUIRE(x.dtype() == DType::Float64);
+  const Tensor w = ones({3, 2}), image = ones({1, 1, 4, 4}), filter = ones({2, 1, 3, 3});
+  const Tensor wide = cast(image, DType::Float64), bias = zeros({3}, DType::Float64);
+  CHECK_THROWS_WITH_AS(linear(x, w), doctest::Contains("to(DType::Float32)"), DTypeError);
+  CHECK_THROWS_AS(linear(cast(x, DType::Float32), w, bias), DTypeError);
+  CHECK_THROWS_AS(matmul(w, transpose(x)), DTypeError);
+  CHECK_THROWS_AS(matmul(cast(w, DType::BFloat16), transpose(x)), DTypeError);
+  CHECK_THROWS_AS(conv2d(wide, filter), DTypeError);
+  CHECK_THROWS_AS(conv_transpose2d(wide, ones({1, 2, 3, 3})), DTypeError);
+  CHECK_THROWS_AS(conv3d(ones({1, 1, 3, 3, 3}, DType::Float64), ones({1, 1, 2, 2, 2})), DTypeError);
+  nn::Sequential net(nn::Linear(2, 4), nn::Tanh(), nn::Linear(4, 1));
+  CHECK_THROWS_AS(net(x), DTypeError);
+  CHECK_THROWS_AS(net(ones({1, 2}) * x), DTypeError);
+  // Numbers, and tensors that numbers make, are float32.
+  Tensor y = cast(x, DType::Float32) * 2.0 + 0.5;
+  y = y * scalar(0.5) + full({2}, 0.25) - arange(0, 2, 1, DType::Float32) * 1e-3;
+  CHECK(net(y).dtype() == DType::Float32);
+  CHECK(nn::init::constant({2, 2}, 0.5).dtype() == DType::Float32);
+  CHECK(matmul(cast(w, DType::Float64), transpose(x)).dtype() == DType::Float64);
+  CHECK(matmul(ones({2, 2}, DType::Int32), transpose(x)).dtype() == DType::Float64);
+  CHECK(matmul(cast(w, DType::BFloat16), ones({2, 1})).dtype() == DType::Float32);
 }

@@ -96,6 +96,61 @@ TEST_CASE("nn: a module that calls itself is refused") {
   CHECK(nn::Identity()(ones({2})).numel() == 2);
 }
 
+namespace {
+
+// A network whose second layer may be registered, or not.
+struct TwoLayers : nn::Module {
+  enum class Second { Forgotten, Registered, Tied };
+  explicit TwoLayers(Second second) : a(child("a", nn::Linear(2, 2))) {
+    if (second == Second::Registered) child("b", b);
+    if (second != Second::Tied) return;
+    tie("weight", b.weight());
+    tie("bias", b.bias());
+  }
+  Tensor forward(const Tensor& x) const override { return b(a(x)); }
+  nn::Linear a, b{2, 1};
+};
+
+struct ListOfLayers : nn::Module {
+  explicit ListOfLayers(bool registers) {
+    layers.append(nn::Linear(2, 2));
+    if (registers) child("layers", layers);
+  }
+  Tensor forward(const Tensor& x) const override { return layers.size() == 0 ? x : layers[0](x); }
+  nn::ModuleList layers;
+};
+
+}  // namespace
+
+TEST_CASE("nn: a layer that learns and is not registered is refused at the first call") {
+  const Tensor x = ones({1, 2});
+  TwoLayers forgotten(TwoLayers::Second::Forgotten);
+  CHECK_THROWS_WITH_AS(forgotten(x), doctest::Contains("Linear(2, 1), which is not registered"),
+                       ValueError);
+  forgotten.eval();  // does not reach the layer
+  CHECK_THROWS_AS(forgotten(x), ValueError);
+  CHECK_THROWS_AS(nn::Sequential(TwoLayers(TwoLayers::Second::Forgotten))(x), ValueError);
+  CHECK(TwoLayers(TwoLayers::Second::Registered)(x).shape() == Shape{1, 1});
+  CHECK(TwoLayers(TwoLayers::Second::Tied)(x).shape() == Shape{1, 1});
+  CHECK_THROWS_AS(ListOfLayers(false)(x), ValueError);
+  CHECK(ListOfLayers(true)(x).shape() == Shape{1, 2});
+  // A network that must not learn, such as a teacher, need not be registered.
+  forgotten.b.freeze();
+  CHECK(forgotten(x).shape() == Shape{1, 1});
+  forgotten.b.unfreeze();
+  CHECK_THROWS_AS(forgotten(x), ValueError);
+  forgotten.b.eval();
+  CHECK(forgotten(x).shape() == Shape{1, 1});
+  // Nor a layer without parameters, or a layer that another module has registered.
+  struct Other : nn::Module {
+    explicit Other(const nn::Linear& l) : layer(l) {}
+    Tensor forward(const Tensor& y) const override { return nn::ReLU()(layer(y)); }
+    nn::Linear layer;
+  };
+  const TwoLayers owner(TwoLayers::Second::Registered);
+  CHECK(Other(owner.b)(x).shape() == Shape{1, 1});
+}
+
 TEST_CASE("nn: null pointers, empty functions and cycles are refused") {
   CHECK_THROWS_AS(nn::AnyModule(std::shared_ptr<const nn::Module>()), ValueError);
   CHECK_THROWS_AS(nn::CallObserver(nn::CallObserver::Callback()), ValueError);

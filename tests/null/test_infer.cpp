@@ -277,7 +277,7 @@ TEST_CASE("infer: losses") {
 
 TEST_CASE("infer: gradients have their inputs' shapes and dtypes") {
   const Tensor x = input({2, 3, 8, 8}), w = input({4, 3, 3, 3}, F64), b = input({4});
-  const Tensor loss = mean(square(conv2d(x, w, b)));
+  const Tensor loss = mean(square(conv2d(cast(x, F64), w, cast(b, F64))));
   const Tensor wanted[] = {x, w, b, input({5})};
   const std::vector<Tensor> g = grad(loss, wanted);
   check(g[0], {2, 3, 8, 8});

@@ -1,5 +1,5 @@
-// Assignments that a value carries are carried out once, by any evaluation of a tensor that depends
-// on the value.
+// Assignments: those that a value carries are carried out once, by any evaluation of a tensor that
+// depends on the value; what an assignment returns keeps its value.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -222,4 +222,55 @@ TEST_CASE("updates: a thousand layers with state cost as much as without state")
   const nn::Sequential net(layers);
   compute({sum(net(rows(0, 0)) + net(rows(0, 0)))});  // two calls: chained
   CHECK(layers.back().state_dict().at("count").item() == 2);
+}
+
+TEST_CASE("updates: the result of an assignment keeps its value") {
+  const Tensor w = variable(ones({2}), "w");
+  const Tensor first = assign(w, w * 2).compute();
+  const Tensor second = assign(w, w * 2).compute();
+  set_value(w, full({2}, 9));
+  assign(w, w + 1).compute();
+  CHECK(first.to_vector<float>() == Floats{2, 2});
+  CHECK(second.to_vector<float>() == Floats{4, 4});
+  CHECK((first + second).to_vector<float>() == Floats{6, 6});
+  CHECK(w.to_vector<float>() == Floats{10, 10});
+  const Tensor last = assign(w, w * 2).compute();
+  const float* before = last.data_as<float>();
+  assign(w, w * 2).compute();
+  CHECK(before == last.data_as<float>());
+  CHECK(last.to_vector<float>() == Floats{20, 20});
+  CHECK(w.to_vector<float>() == Floats{40, 40});
+}
+
+TEST_CASE("updates: outputs that are assignments keep their values") {
+  const Tensor w = variable(ones({2}), "w");
+  const CompiledFunction f = compile([&](const std::vector<Tensor>&) {
+    return std::vector<Tensor>{assign(w, w * 2), w.sum()};
+  });
+  const Outputs first = f({});
+  const Tensor second = f({})[0];
+  CHECK(f({})[0].to_vector<float>() == Floats{8, 8});
+  CHECK(first[0].to_vector<float>() == Floats{2, 2});
+  CHECK(second.to_vector<float>() == Floats{4, 4});
+  CHECK(w.to_vector<float>() == Floats{8, 8});
+  CHECK((first[0] + second).to_vector<float>() == Floats{6, 6});
+  const Outputs many = f.run_many(3, {});
+  CHECK(many[0].to_vector<float>() == Floats{64, 64});
+  f({});
+  CHECK(many[0].to_vector<float>() == Floats{64, 64});
+}
+
+TEST_CASE("updates: an assignment whose result nobody holds is in place") {
+  const Tensor w = variable(ones({1 << 16}), "w");
+  const CompiledFunction f =
+      compile([&](const std::vector<Tensor>&) { return std::vector<Tensor>{assign(w, w * 2)}; });
+  f({});
+  assign(w, w * 0.5).compute();
+  const void* const place = w.data();
+  for (int k = 0; k < 3; ++k) {
+    f({});
+    CHECK(w.data() == place);
+    assign(w, w * 0.5).compute();
+    CHECK(w.data() == place);
+  }
 }

@@ -122,21 +122,27 @@ class DistinctNodes {
 
 }  // namespace
 
+std::optional<Scalar> folded_value(const Node& node, std::span<const Scalar> inputs) {
+  if (op_info(node.op).kind == OpKind::View) return inputs[0];
+  const bool real = is_floating(node.dtype) && is_floating(node.input(0)->dtype);
+  if (!real) return std::nullopt;
+  const double a = inputs[0].real();
+  if (node.op == Op::Cast) return round_to(node.dtype, a);
+  double value = 0;
+  const bool folded = inputs.size() == 1 ? fold_unary(node.op, a, &value)
+                                         : fold_binary(node.op, a, inputs[1].real(), &value);
+  // As in a region: 16-bit numbers are float32 until they are stored or cast.
+  const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
+  if (!folded) return std::nullopt;
+  return round_to(kept, value);
+}
+
 Roots fold_constants(Roots roots, const PlanOptions&) {
   const auto fold = [](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    const OpKind kind = op_info(node.op).kind;
-    if (kind == OpKind::View) return constant(node, constant_value(inputs[0]));
-    const bool real = is_floating(node.dtype) && is_floating(inputs[0].dtype());
-    if (!real) return {};
-    const double a = constant_value(inputs[0]).real();
-    if (node.op == Op::Cast) return constant(node, round_to(node.dtype, a));
-    double value = 0;
-    const bool folded = inputs.size() == 1
-                            ? fold_unary(node.op, a, &value)
-                            : fold_binary(node.op, a, constant_value(inputs[1]).real(), &value);
-    // As in a region: 16-bit numbers are float32 until they are stored or cast.
-    const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
-    return folded ? constant(node, round_to(kept, value)) : Tensor{};
+    Scalar values[2];
+    for (std::size_t k = 0; k < inputs.size(); ++k) values[k] = constant_value(inputs[k]);
+    const std::optional<Scalar> value = folded_value(node, {values, inputs.size()});
+    return value ? constant(node, *value) : Tensor{};
   };
   return rewrite(roots, fold, [](const Node&, std::span<Node* const> inputs) {
     return (inputs.size() == 1 || inputs.size() == 2) &&

@@ -141,7 +141,7 @@ bool joins_rounded(const Node& node, const RoundedValues& rounded, const PlanOpt
   const auto in = node.in();
   return std::all_of(in.begin(), in.end(), [&](Node* part) {
     const Node* base = base_of(part);
-    return base->op == Op::Constant || rounded.find(base) != rounded.end();
+    return base->op == Op::Constant || base->is_number || rounded.find(base) != rounded.end();
   });
 }
 

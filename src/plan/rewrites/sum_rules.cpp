@@ -30,10 +30,29 @@ Tensor splat_constant(DType dtype, const Shape& shape, const ConstantAttrs& valu
   return make_node(Op::Constant, dtype, shape, value, {});
 }
 
+/// The leaf that stands for a number, if x is this number in some shape (Node::is_number).
+Tensor changing_number(const Tensor& x) {
+  const Node* node = x.node();
+  while (!node->realised() && (node->op == Op::Expand || node->op == Op::Reshape))
+    node = node->input(0);
+  return node->is_number ? Tensor(const_cast<Node*>(node)) : Tensor();
+}
+
+Tensor in_shape(Tensor number, const Shape& shape) {
+  Shape of_ones;
+  for (int a = 0; a < shape.rank(); ++a) of_ones.push_back(1);
+  if (shape.rank() > 0)
+    number = make_node(Op::Reshape, number.dtype(), of_ones, {}, std::span(&number, 1));
+  if (of_ones != shape)
+    number = make_node(Op::Expand, number.dtype(), shape, {}, std::span(&number, 1));
+  return number;
+}
+
 /// The factor of every summand of a sum, in the sum's shape; undefined if it is not constant.
 Tensor factor_in(const Tensor& x, const Shape& sum) {
   if (const Node* number = unmade(x, Op::Constant))
     return splat_constant(x.dtype(), sum, number->attrs.as<ConstantAttrs>());
+  if (const Tensor number = changing_number(x); number.defined()) return in_shape(number, sum);
   const Node* expand = unmade(x, Op::Expand);
   if (expand == nullptr || expand->input(0)->shape != sum) return {};
   return Tensor(expand->input(0));

@@ -1,0 +1,225 @@
+// Finds the expressions that changing numbers are part of, and computes them on the host.
+#include "run/tuning/changing_numbers.h"
+
+#include <algorithm>
+
+#include "base/index.h"
+#include "graph/body.h"
+#include "plan/cleanup/graph_passes.h"
+#include "run/runner.h"
+
+namespace tenon {
+namespace {
+
+constexpr char kMostChanges = 2;
+
+bool can_be_leaf(const Node& node) {
+  return !is_bool(node.dtype) && node.dtype != DType::Float16 && node.dtype != DType::BFloat16 &&
+         node.shape.numel() > 0;
+}
+
+Scalar number_in(const Node& node) { return node.attrs.as<ConstantAttrs>().value; }
+
+Tensor number_leaf(Scalar value, DType dtype, Device device) {
+  Tensor leaf = make_data(number_buffer(value, dtype, device), {}, dtype);
+  leaf.node()->is_number = true;
+  return leaf;
+}
+
+// The leaf in the shape of the node that it replaces.
+Tensor in_shape_of(const Node& node, Tensor leaf) {
+  const Shape& shape = node.shape;
+  if (shape.rank() == 0) return leaf;
+  Shape of_ones;
+  for (int a = 0; a < shape.rank(); ++a) of_ones.push_back(1);
+  leaf = make_node(Op::Reshape, node.dtype, of_ones, {}, std::span(&leaf, 1));
+  return shape.numel() == 1 ? leaf
+                            : make_node(Op::Expand, node.dtype, shape, {}, std::span(&leaf, 1));
+}
+
+constexpr std::size_t kAligned = 64;  // bytes; engines may rely on it for leaves
+
+// The value of a slice of rows.
+Tensor slice_leaf(const Node& slice, Device device) {
+  const Node& rows = *slice.input(0);
+  const auto bytes = static_cast<std::size_t>(slice.shape.numel()) * item_size(slice.dtype);
+  const auto first = static_cast<std::size_t>(slice.attrs.as<SliceAttrs>().start[0]);
+  const std::size_t row = bytes / static_cast<std::size_t>(slice.shape[0]);
+  std::shared_ptr<Buffer> value = Buffer::window(rows.value, first * row, bytes);
+  if (first * row % kAligned != 0) {
+    std::shared_ptr<Buffer> copy = Buffer::allocate(bytes, device);
+    copy->copy_from(*value, bytes);
+    value = std::move(copy);
+  }
+  return make_data(std::move(value), slice.shape, slice.dtype);
+}
+
+// The number of summands if the node divides a sum by its second input.
+std::int64_t summands_divided(const Node& node) {
+  if (node.op != Op::Div || node.input(0)->op != Op::Sum || node.input(0)->realised()) return 0;
+  return node.input(0)->input(0)->shape.numel() / std::max<std::int64_t>(1, node.shape.numel());
+}
+
+}  // namespace
+
+bool is_slice_of_rows(const Node& node) noexcept {
+  if (node.op != Op::Slice || node.realised()) return false;
+  const Node& rows = *node.input(0);
+  if (!rows.realised() || rows.op == Op::Variable || node.shape.numel() == 0) return false;
+  if (rows.value->bytes() == 0) return false;  // an input of a function that is being compiled
+  const auto& slice = *node.attrs.get_if<SliceAttrs>();
+  if (node.shape.rank() == 0 || slice.step[0] != 1) return false;
+  for (int a = 1; a < node.shape.rank(); ++a)
+    if (slice.start[a] != 0 || slice.step[a] != 1 || node.shape[a] != rows.shape[a]) return false;
+  return true;
+}
+
+std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64_t> numbers) {
+  if (given_up_) return std::nullopt;
+  if (last_.empty()) {
+    last_.assign(numbers.begin(), numbers.end());
+    changes_.assign(numbers.size(), 0);
+    leaves_.assign(numbers.size(), 0);
+    return std::nullopt;
+  }
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    if (leaves_[k] != 0 || numbers[k] == last_[k]) continue;
+    last_[k] = numbers[k];
+    leaves_[k] = ++changes_[k] == kMostChanges ? 1 : 0;
+  }
+  if (std::find(leaves_.begin(), leaves_.end(), 1) == leaves_.end()) return std::nullopt;
+  return leaves_;
+}
+
+std::int64_t NumberHistory::bytes() const noexcept {
+  return static_cast<std::int64_t>(sizeof *this + last_.capacity() * sizeof(std::uint64_t) +
+                                   changes_.capacity() + leaves_.capacity());
+}
+
+std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder& order,
+                                                             std::span<const Tensor> roots,
+                                                             std::span<const char> leaves,
+                                                             Device device, Graph& graph) {
+  auto out = std::make_shared<ChangingNumbers>();
+  const std::vector<Node*>& nodes = order.nodes;
+  std::vector<std::int32_t> step_of(nodes.size(), -1);  // of constants and what is folded from them
+  std::vector<Scalar> value;                            // by step
+  std::vector<char> changes;                            // by step
+  Substitution instead;
+  std::vector<Tensor> made, slices;
+  std::size_t number = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = *nodes[n];
+    if (node.realised()) continue;
+    if (is_slice_of_rows(node)) {
+      if (leaves[number++] == 0) continue;
+      out->slices_.push_back(static_cast<std::uint32_t>(n));
+      slices.push_back(slice_leaf(node, device));
+      instead.emplace(&node, slices.back());
+      continue;
+    }
+    Step step{static_cast<std::uint32_t>(n)};
+    std::optional<Scalar> folded;
+    bool is_changing = false;
+    if (node.op == Op::Constant) {
+      folded = number_in(node);
+      is_changing = leaves[number++] != 0;
+    } else if (node.input_count == 1 || node.input_count == 2) {
+      Scalar in[2];
+      bool known = true;
+      for (int k = 0; known && k < node.input_count; ++k) {
+        step.in[k] = step_of[order.index[node.input(k)]];
+        known = step.in[k] >= 0;
+        if (known) in[k] = value[at(step.in[k])];
+        is_changing |= known && changes[at(step.in[k])] != 0;
+      }
+      if (known) folded = folded_value(node, {in, node.input_count});
+    }
+    if (!folded) continue;
+    step_of[n] = static_cast<std::int32_t>(out->steps_.size());
+    out->steps_.push_back(step);
+    value.push_back(*folded);
+    changes.push_back(is_changing ? 1 : 0);
+  }
+  // Those that something else than a constant reads become leaves.
+  NodeIndex leaf_of, source;  // source: leaves of the original graph, then the new ones
+  const auto add_leaf = [&](const Node& node, std::int64_t summands) {
+    const std::int32_t step = step_of[order.index[&node]];
+    if (step < 0 || changes[at(step)] == 0) return true;
+    if (!can_be_leaf(node)) return false;
+    if (leaf_of.insert(&node, static_cast<std::uint32_t>(out->leaves_.size()))) {
+      out->leaves_.push_back({step, 0});
+      made.push_back(number_leaf(value[at(step)], node.dtype, device));
+      instead.emplace(&node, in_shape_of(node, made.back()));
+    }
+    if (summands != 0) out->leaves_[leaf_of[&node]].summands = summands;
+    return true;
+  };
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = *nodes[n];
+    if (node.realised() || step_of[n] >= 0) continue;
+    for (int k = 0; k < node.input_count; ++k)
+      if (!add_leaf(*node.input(k), k == 1 ? summands_divided(node) : 0)) return nullptr;
+  }
+  for (const Tensor& root : roots)
+    if (!add_leaf(*root.node(), 0)) return nullptr;
+  graph.roots = substitute(roots, instead);
+  for (Tensor& root : graph.roots)  // a leaf is copied by the program
+    if (root.node()->realised())
+      root = make_node(Op::Cast, root.dtype(), root.shape(), {}, std::span(&root, 1));
+  graph.order = numbered_order(graph.roots);
+  std::uint32_t own = 0;
+  for (Node* node : nodes)
+    if (node->realised()) source.insert(node, own++);
+  made.insert(made.end(), slices.begin(), slices.end());
+  for (std::size_t k = 0; k < made.size(); ++k)
+    source.insert(made[k].node(), own + static_cast<std::uint32_t>(k));
+  for (Node* node : graph.order.nodes) {
+    if (!node->realised()) continue;
+    graph.leaves.push_back(node);
+    const std::uint32_t place = source[node];
+    out->source_.push_back(place < own ? static_cast<std::int32_t>(place)
+                                       : ~static_cast<std::int32_t>(place - own));
+  }
+  return out;
+}
+
+std::optional<std::vector<Tensor>> ChangingNumbers::values(const NumberedOrder& order,
+                                                           Device device) const {
+  std::vector<Scalar> value;
+  value.reserve(steps_.size());
+  for (const Step& step : steps_) {
+    const Node& node = *order.nodes[step.node];
+    if (node.op == Op::Constant) {
+      value.push_back(number_in(node));
+      continue;
+    }
+    Scalar in[2];
+    for (int k = 0; k < node.input_count; ++k) in[k] = value[at(step.in[k])];
+    const std::optional<Scalar> folded = folded_value(node, {in, node.input_count});
+    if (!folded) return std::nullopt;
+    value.push_back(*folded);
+  }
+  std::vector<Tensor> out;
+  out.reserve(leaves_.size() + slices_.size());
+  for (const Leaf& leaf : leaves_) {
+    const Scalar now = value[at(leaf.step)];
+    if (now.is_zero() || (leaf.summands != 0 && now.real() == static_cast<double>(leaf.summands)))
+      return std::nullopt;
+    const Node& node = *order.nodes[steps_[at(leaf.step)].node];
+    out.push_back(number_leaf(now, node.dtype, device));
+  }
+  for (const std::uint32_t slice : slices_) out.push_back(slice_leaf(*order.nodes[slice], device));
+  return out;
+}
+
+std::vector<Node*> ChangingNumbers::leaves(std::span<Node* const> own,
+                                           std::span<const Tensor> values) const {
+  std::vector<Node*> out;
+  out.reserve(source_.size());
+  for (const std::int32_t source : source_)
+    out.push_back(source >= 0 ? own[at(source)] : values[at(~source)].node());
+  return out;
+}
+
+}  // namespace tenon
