@@ -3,18 +3,22 @@
 
 #include <tenon/compose.h>
 #include <tenon/compute.h>
+#include <tenon/creation.h>
 #include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/dtype.h>
+#include <tenon/elementwise.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/images.h>
 #include <tenon/io.h>
+#include <tenon/joining.h>
 #include <tenon/layers.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>
+#include <tenon/losses.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -23,10 +27,12 @@
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>
+#include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
 #include <tenon/sample_random.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>
+#include <tenon/statistics.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>
 #include <tenon/text.h>
