@@ -399,7 +399,8 @@ Command show_command() {
       "transforms, with parameters after '=', for example jitter=0.4:0.4:0.4:0.1. mixup and cutmix "
       "mix the images of a column here instead of a batch. Transforms:\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
-    command.about += fmt::format("\n{}: {}.", known.usage, known.about);
+    command.about += fmt::format("\n{}: {}{}.", known.usage, known.about,
+                                 known.defaults.empty() ? "" : "; default " + known.defaults);
   command.examples = {
       {"tenon data show folder:photos sheet.png", "Default augmentation of photographs."},
       {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",

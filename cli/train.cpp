@@ -37,8 +37,8 @@ constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
     {"--augment", "augment", "LIST",
      "augmentation of training images, for example crop=4,flip,cutout=8 or "
-     "resized_crop,randaugment ('tenon data show --help' lists all); none; auto: the recipe's, for "
-     "photographs",
+     "resized_crop,randaugment ('tenon data show --help' lists all); none; auto: for image files "
+     "resized_crop,flip (or the recipe of net.toml), for CIFAR the recipe's, else none",
      "Data"},
     {"--augment-on", "augment_on", "PLACE",
      "where image files are decoded and augmented: cpu; gpu (nvJPEG); both: decoded on the CPU, "
@@ -56,7 +56,7 @@ constexpr Shortcut kShortcuts[] = {
      "Data"},
     {"--task", "task", "NAME",
      "classification, multi_label (several labels a sample), or regression (numeric targets, for "
-     "example prices in a table)",
+     "example prices in a table); networks of text have a task of their own",
      "Data"},
     {"--weights", "weights", "FILE",
      "pretrained weights to start from: .safetensors, .pt or .pth, for example torchvision's or "
@@ -650,7 +650,8 @@ void add_options(Command& command, TrainOptions& options) {
   model.suggestions = models::names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
-    const std::string fallback = std::string(shortcut.key) == "data"             ? "digits"
+    const std::string fallback = std::string(shortcut.key) == "data"
+                                     ? "the model's: digits, scenes, random or numbers"
                                  : std::string(shortcut.key) == "task"           ? "classification"
                                  : std::string(shortcut.key) == "augment"        ? "auto"
                                  : std::string(shortcut.key) == "augment_on"     ? "auto"
@@ -686,7 +687,7 @@ void add_options(Command& command, TrainOptions& options) {
   command.group("The run");
   command
       .option(options.out, "--out", "DIR", "run folder to write, new or empty",
-              "runs/MODEL, numbered")
+              "runs/MODEL; runs/MODEL-2 and so on if it exists")
       .completes = Completes::Folders;
   command
       .option(
@@ -714,12 +715,12 @@ Command train_command() {
   command.summary = "train a network and keep the run in a folder";
   command.about =
       "Trains MODEL and writes settings, logs, checkpoints and the trained model to a run folder. "
-      "Without options it uses the model's recipe and the synthetic data set digits, which needs "
-      "no download. Settings come from the recipe, then --config, then --set, then the options "
-      "below; later ones win.\n\nCtrl-C finishes the current step, saves a checkpoint and prints "
-      "how to resume. Even after kill -9 the folder holds a complete checkpoint. A resumed run "
-      "ends with the same weights, bit for bit, as an uninterrupted one. The same seed gives the "
-      "same bits with any number of threads.";
+      "Without options it uses the model's recipe and synthetic data, which needs no download; a "
+      "language model needs --data. Settings come from the recipe, then --config, then --set, then "
+      "the options below; later ones win.\n\nCtrl-C finishes the current step, saves a checkpoint "
+      "and prints how to resume. Even after kill -9 the folder holds a complete checkpoint. A "
+      "resumed run ends with the same weights, bit for bit, as an uninterrupted one. The same seed "
+      "gives the same bits with any number of threads.";
   command.examples = {
       {"tenon train lenet5", "LeNet-5 on 60,000 synthetic digits, in under a minute."},
       {"tenon train keras_cnn --data mnist --epochs 5",

@@ -109,16 +109,16 @@ struct EmbeddingBagOptions {
   /// there on belong to no bag (in PyTorch, to the last bag's mean and maximum but not to its sum).
   bool include_last_offset = false;
 };
-/// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
-/// offsets, to [bags, features]. Entries equal to the padding index are not counted; an empty bag
-/// gives zeros. Throws ShapeError or ValueError. At run time, an index out of range and offsets
-/// that do not increase from 0 to at most the length of the index are a ValueError.
+/// The sum, mean or maximum of the rows of `weight` ([rows, features]) in each bag: [bags,
+/// features]. Entries equal to the padding index are not counted; an empty bag gives zeros.
 ///
-/// @param offsets  for an index that is a vector: where each bag begins, int64 or int32 [bags],
-///                 increasing from 0; undefined: none
-/// @param per_sample_weights  factor of each row, of the index's shape, for BagMode::Sum;
-/// undefined:
-///                            none
+/// `index` is [bags, length]. Or it is a vector, and `offsets` (int64 or int32 [bags], increasing
+/// from 0) says where each bag begins. `per_sample_weights` has the index's shape and a factor for
+/// each row, for BagMode::Sum only.
+///
+/// Throws ShapeError or ValueError. At run time, an index out of range and offsets that do not
+/// increase from 0 to at most the length of the index are a ValueError. PyTorch:
+/// `torch.nn.functional.embedding_bag`.
 TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
                                const Tensor& offsets = {}, const EmbeddingBagOptions& options = {},
                                const Tensor& per_sample_weights = {});

@@ -204,8 +204,9 @@ class TENON_API Transforms {
                   const std::vector<double>& mean = {}) const;
   /// Help on one transform.
   struct Known {
-    std::string usage;  ///< name and parameters: "resized_crop[=SIDE:LOW:HIGH]"
-    std::string about;  ///< a sentence about it
+    std::string usage;     ///< name and parameters: "resized_crop[=SIDE:LOW:HIGH]"
+    std::string about;     ///< a sentence about it
+    std::string defaults;  ///< the parameters' defaults: "0:0.08:1", or empty
   };
   /// All transforms that parse() knows: Tenon's, then registered ones in alphabetical order.
   static std::vector<Known> known();

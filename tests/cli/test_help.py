@@ -76,7 +76,7 @@ class Help(CommandTest):
         out = self.ok("train", "--help").out
         for word in ("--data SPEC", "--resume DIR", "--set KEY=VALUE", "The run", "Data\n"):
             self.assertIn(word, out)
-        self.assertIn("(default: digits)", " ".join(out.split()))
+        self.assertIn("(default: the model's: digits, scenes, random or numbers)", " ".join(out.split()))
 
 
 class Completion(CommandTest):

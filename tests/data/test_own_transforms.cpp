@@ -160,6 +160,7 @@ TEST_CASE("own transforms: registered ones are known by name") {
   });
   REQUIRE(found != known.end());
   CHECK(found->about == "adds VALUE to all pixels with probability CHANCE");
+  CHECK(found->defaults == "1:1");
   CHECK_THROWS_WITH_AS(Transforms::parse("test_add=101"),
                        doctest::Contains("VALUE is 101, must be from 0 to 100"), ValueError);
   CHECK_THROWS_WITH_AS(Transforms::parse("test_add=1:1:1"), doctest::Contains("at most 2"),

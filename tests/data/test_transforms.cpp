@@ -226,6 +226,11 @@ TEST_CASE("transforms: all on small, thin and grey images; random ones change th
     const Transforms one = Transforms::parse(name);
     CHECK(Transforms::parse(one.text()).text() == one.text());
     if (one.mixing().any() || one.crops() > 1) continue;
+    if (!known.defaults.empty()) {
+      const Transforms explicitly = Transforms::parse(name + "=" + known.defaults);
+      const Image in = noise(20, 30, 3);
+      CHECK(one.apply(in, 16, 16, 0, 0, 1).pixels == explicitly.apply(in, 16, 16, 0, 0, 1).pixels);
+    }
     for (const auto& [width, height] : {std::pair{1, 1}, {1, 40}, {40, 1}, {3, 2}, {33, 31}})
       for (const int channels : {1, 3}) {
         const Image in = noise(width, height, channels);

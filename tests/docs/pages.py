@@ -89,19 +89,26 @@ def try_page(path, options):
     return good
 
 
+def links(page):
+    """The links of a page to files of the project, not those to the web."""
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")) if not re.match(r"\w+:", link)]
+
+
 def broken_links():
-    """Broken links between pages: to a missing file or a missing heading."""
-    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md")]
+    """Broken links between pages: to a missing file or a missing heading. Pages of docs/ that README, the index, does not link."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md")]
     headings = {page: {re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower()).replace(" ", "-")
                        for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")} for page in map(pathlib.Path.resolve, pages)}
     for page in headings:
-        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
-            if re.match(r"\w+:", link):
-                continue
+        for link in links(page):
             path, _, heading = link.partition("#")
             target = (page.parent / path).resolve() if path else page
             if not target.exists() or (heading and heading not in headings.get(target, ())):
                 yield f"{page.relative_to(ROOT)}: the link {link} leads nowhere"
+    listed = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+    for page in ROOT.glob("docs/**/*.md"):
+        if page.resolve() not in listed:
+            yield f"{page.relative_to(ROOT)}: README.md has no link to this page"
 
 
 def main():

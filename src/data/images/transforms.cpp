@@ -34,13 +34,14 @@ const std::vector<TransformKind>& kinds() {
   // Never destroyed: threads of a loader may use them until the program ends.
   static const auto& all = *new const std::vector<TransformKind>{
       {"resize",
-       "scale the short side to SIDE (default: 8/7 of the network's input size)",
+       "scale the short side to SIDE (0: 8/7 of the network's input size)",
        {{"SIDE", 0, 0, 8192}}},
       {"center_crop",
-       "crop the centre to SIDE x SIDE (default: the network's input size)",
+       "crop the centre to SIDE x SIDE (0: the network's input size)",
        {{"SIDE", 0, 0, 8192}}},
       {"five_crop",
-       "five crops for evaluation: the corners and the centre, SIDE x SIDE",
+       "five crops for evaluation: the corners and the centre, SIDE x SIDE (0: the network's input "
+       "size)",
        {{"SIDE", 0, 0, 8192}}},
       {"ten_crop",
        "ten crops for evaluation: five_crop of the image and of its mirror image (flipped "
@@ -51,7 +52,7 @@ const std::vector<TransformKind>& kinds() {
        {{"PADDING", 0, 0, 4096}}},
       {"resized_crop",
        "random crop of LOW to HIGH of the area with aspect ratio LOW_RATIO to HIGH_RATIO, scaled "
-       "to SIDE (default: the network's input size)",
+       "to SIDE (0: the network's input size)",
        {{"SIDE", 0, 0, 8192},
         {"LOW", 0.08, 1e-4, 1},
         {"HIGH", 1, 1e-4, 1},
@@ -403,9 +404,13 @@ Transforms Transforms::without_mixing() const {
 std::vector<Transforms::Known> Transforms::known() {
   std::vector<Known> out;
   const auto add = [&out](std::string usage, const auto& numbers, std::string about) {
-    for (std::size_t k = 0; k < numbers.size(); ++k)
+    std::string defaults;
+    for (std::size_t k = 0; k < numbers.size(); ++k) {
       usage += cat(k == 0 ? "[=" : ":", numbers[k].name);
-    out.push_back({numbers.empty() ? usage : usage + "]", std::move(about)});
+      const double usual = numbers[k].usual < numbers[k].low ? numbers[0].usual : numbers[k].usual;
+      defaults += cat(k == 0 ? "" : ":", static_cast<float>(usual));  // 4 / 3 in few digits
+    }
+    out.push_back({numbers.empty() ? usage : usage + "]", std::move(about), std::move(defaults)});
   };
   for (const TransformKind& kind : kinds()) add(kind.name, kind.numbers, kind.about);
   for (const RegisteredTransform* own : registered_transforms())

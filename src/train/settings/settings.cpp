@@ -102,8 +102,8 @@ const Field kFields[] = {
      "cosine_restarts, inverse_sqrt, plateau or one_cycle",
      &Settings::schedule},
     {"milestones",
-     "multistep: epochs after which the rate is multiplied by gamma, 3,6, or becomes this factor "
-     "of lr, 3=0.4,6=0.2",
+     "multistep: epochs, counted from the end of the warm-up, after which the rate is multiplied "
+     "by gamma, 3,6, or becomes this factor of lr, 3=0.4,6=0.2",
      &Settings::milestones},
     {"warmup", "warm-up epochs, at most half of the run", &Settings::warmup, 0, 1e6},
     {"step_epochs",
@@ -153,7 +153,8 @@ const Field kFields[] = {
      kAny},
     {"augment",
      "augmentation of training images: crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
-     "auto: the recipe's, for photographs",
+     "auto: for image files resized_crop,flip (or the recipe of net.toml), for CIFAR the recipe's, "
+     "else none",
      &Settings::augment},
     {"augment_on",
      "where training images are decoded and augmented: cpu; gpu (nvJPEG); both: decoded by CPU "
