@@ -139,7 +139,7 @@ Term summed(const Term& term, const Labels& keep) {
     else
       axes.push_back(static_cast<std::int64_t>(k));
   }
-  return axes.empty() ? term : Term{sum(term.x, axes), left};
+  return axes.empty() ? term : Term{cast(sum(term.x, axes), term.x.dtype()), left};
 }
 
 std::int64_t size_of(const Term& term, const Labels& labels) {
@@ -226,10 +226,12 @@ Tensor einsum(std::string_view equation, TensorList operands) {
   return ordered(so_far, wanted.result);
 }
 
-Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b) {
+Tensor tensordot(const Tensor& first_tensor, const Tensor& second_tensor, const Ints& axes_a,
+                 const Ints& axes_b) {
   const Called called("tensordot");
   const OpPlace at = where("tensordot");
-  require_defined("tensordot", a, b);
+  require_defined("tensordot", first_tensor, second_tensor);
+  Tensor a = first_tensor, b = second_tensor;
   if (axes_a.size() != axes_b.size())
     throw make_error<ValueError>(at, ": ", axes_a.size(), " axes of the first tensor and ",
                                  axes_b.size(), " of the second");
@@ -238,10 +240,14 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a, const Int
   for (std::size_t k = 0; k < axes_a.size(); ++k) {
     first.push_back(axis_of("tensordot", axes_a[k], a.rank()));
     last.push_back(axis_of("tensordot", axes_b[k], b.rank()));
-    if (a.size(static_cast<int>(first.back())) != b.size(static_cast<int>(last.back())))
+    const int axis_a = static_cast<int>(first.back()), axis_b = static_cast<int>(last.back());
+    // An axis of one element broadcasts, so the other one is summed.
+    if (a.size(axis_a) == 1) b = cast(sum(b, axis_b, true), b.dtype());
+    if (b.size(axis_b) == 1) a = cast(sum(a, axis_a, true), a.dtype());
+    if (a.size(axis_a) != b.size(axis_b))
       throw make_error<ShapeError>(at, ": axis ", axes_a[k], " of ", a.shape(), " and axis ",
                                    axes_b[k], " of ", b.shape(), " differ in size");
-    inner *= a.size(static_cast<int>(first.back()));
+    inner *= a.size(axis_a);
   }
   (void)axis_mask("tensordot", axes_a, a.rank());  // refuses an axis that is given twice
   (void)axis_mask("tensordot", axes_b, b.rank());

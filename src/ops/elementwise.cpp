@@ -82,7 +82,9 @@ Tensor deg2rad(const Tensor& x) {
 Tensor logit(const Tensor& x, std::optional<double> eps) {
   const Called called("logit");
   require_defined("logit", x);
-  const Tensor p = to_floating(x), inside = eps ? clamp(p, *eps, 1 - *eps) : p;
+  const Tensor p = to_floating(x);
+  // The lower limit wins if eps is above a half, as in PyTorch.
+  const Tensor inside = eps ? where(lt(p, *eps), *eps, where(gt(p, 1 - *eps), 1 - *eps, p)) : p;
   return log(inside / (1.0 - inside));
 }
 
@@ -199,7 +201,10 @@ Tensor xlog1py(const Tensor& x, const Tensor& y) {
 Tensor ldexp(const Tensor& x, const Tensor& exponent) {
   const Called called("ldexp");
   require_defined("ldexp", x, exponent);
-  return x * exp2(to_floating(exponent));
+  const DType both = promote(x.dtype(), exponent.dtype());
+  const DType dtype = is_floating(both) ? both : DType::Float32;
+  const DType computed = item_size(dtype) == 2 ? DType::Float32 : dtype;  // 2^exponent may overflow
+  return cast(cast(x, computed) * exp2(cast(exponent, computed)), dtype);
 }
 
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {

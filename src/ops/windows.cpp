@@ -152,7 +152,11 @@ Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
       throw make_error<ShapeError>(at, ": by ", before, " and ", behind, " elements on axis ", axis,
                                    " of ", x.shape());
     Tensor place = arange(-before, n + behind);
-    if (mode == PadMode::Circular) place = remainder(place, n);
+    if (mode == PadMode::Circular) {  // of what is left of the axis
+      const std::int64_t cut = std::max<std::int64_t>(-before, 0),
+                         left = n - cut - std::max<std::int64_t>(-behind, 0);
+      place = remainder(place - cut, std::max<std::int64_t>(left, 1)) + cut;
+    }
     if (mode == PadMode::Replicate) place = clamp(place, 0, n - 1);
     if (mode == PadMode::Reflect) place = (n - 1) - abs((n - 1) - abs(place));
     out = at_places(out, axis, place);

@@ -36,7 +36,7 @@ def of_both(name):
 
 
 PLAIN = {"frac": "frac", "rad2deg": "rad2deg", "deg2rad": "deg2rad", "special.entr": "entr", "special.ndtr": "ndtr", "isposinf": "isposinf",
-         "isneginf": "isneginf", "nn.functional.tanhshrink": "tanhshrink", "msort": "msort", "corrcoef": "corrcoef"}
+         "isneginf": "isneginf", "nn.functional.tanhshrink": "tanhshrink", "corrcoef": "corrcoef"}
 for _name, _op in PLAIN.items():
     adapter(_name)(call(_op))
 for _name in "fmax fmin fmod heaviside ldexp logaddexp2".split():
@@ -67,9 +67,21 @@ def _isin(x, test, *, assume_unique=False, invert=False):
 
 for _name, _value in (("addcmul", "value"), ("addcdiv", "value")):
     adapter(_name)(call(_name, (_value, 1, "value", plain), tensors=3))
+
+
+def with_addend(name):
+    adapt = call(name, ("beta", 1, "beta", plain), ("alpha", 1, "alpha", plain), tensors=3)
+
+    def checked(x, *given, beta=1, alpha=1, **named):
+        need(x.is_floating_point() or (isinstance(beta, int) and isinstance(alpha, int) and x.dtype != torch.bool),
+             "factors that PyTorch casts to integers, or sums of bool")
+        return adapt(x, *given, beta=beta, alpha=alpha, **named)
+    return checked
+
+
 for _name in "addmm addmv addr baddbmm addbmm".split():
-    adapter(_name)(call(_name, ("beta", 1, "beta", plain), ("alpha", 1, "alpha", plain), tensors=3))
-adapter("addmm", variant="decomposed")(call("addmm", ("beta", 1, "beta", plain), ("alpha", 1, "alpha", plain), tensors=3))
+    adapter(_name)(with_addend(_name))
+adapter("addmm", variant="decomposed")(with_addend("addmm"))
 adapter("dist")(call("dist", ("p", 2, "p", real), tensors=2))
 adapter("nn.functional.pairwise_distance")(call("pairwise_distance", ("p", 2, "p", real), ("eps", 1e-6, "eps", real), ("keepdim", False, "keepdim", int), tensors=2))
 adapter("linalg.cross")(call("cross", ("dim", -1, "axis", int), tensors=2))
@@ -109,7 +121,8 @@ adapter("take")(call("take", tensors=2))
 
 @adapter("take_along_dim")
 def _take_along(x, index, dim=None):
-    need(dim is not None and all(a == b for k, (a, b) in enumerate(zip(x.shape, index.shape)) if k != dim % x.dim()), "indices that broadcast")
+    need(dim is not None and bool((index >= 0).all()), "the flattened tensor, or negative indices")
+    need(all(a == b for k, (a, b) in enumerate(zip(x.shape, index.shape)) if k != dim % x.dim()), "indices that broadcast")
     return "gather", [x, index], {"axis": dim}
 
 
@@ -188,6 +201,12 @@ def without_nan(name):
 
 for _name in ("nansum", "nanmean"):
     adapter(_name)(without_nan(_name))
+
+
+@adapter("msort")
+def _msort(x):
+    need(not x.dim() or not bool((x.sort(0).values.diff(dim=0) == 0).any()), "equal elements: PyTorch leaves open which has the gradient")
+    return "msort", [x], {}
 
 
 @adapter("kthvalue")
