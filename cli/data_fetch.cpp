@@ -4,7 +4,6 @@
 #include <tenon/data.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
-#include <tenon/weights.h>
 
 #include <algorithm>
 #include <exception>
@@ -28,8 +27,7 @@ namespace fs = std::filesystem;
 constexpr char kWeights[] = "weights";
 
 struct FetchOptions {
-  std::string set, network, dir, from, sum;
-  bool unverified = false;
+  std::string set, network, dir, from;
 };
 
 // "" if the checksum is the known one, else a description of the difference.
@@ -40,19 +38,9 @@ std::string sum_fault(const KnownFile& known, const std::string& sum) {
                            std::string(known.sum).substr(0, 12));
 }
 
-// "" if the file is the known one, else a description of the difference. A file without a known
-// checksum must be a readable weight file whose SHA-256 equals the one stated by the server, if
-// any.
-std::string fault_of(const KnownFile& known, const std::string& path,
-                     const std::string& stated = "") {
+// "" if the file is the known one, else a description of the difference.
+std::string fault_of(const KnownFile& known, const std::string& path) {
   try {
-    if (*known.sum == '\0') {
-      const io::WeightFile whole(path);
-      const std::string sum = stated.empty() ? "" : sha256_of_file(path);
-      return sum == stated
-                 ? ""
-                 : fmt::format("its SHA-256 is {}, and the server states {}", sum, stated);
-    }
     if (known.shape.rank() == 0) return sum_fault(known, sha256_of_file(path));
     const Tensor values = io::load_idx(path);
     if (values.shape() != known.shape)
@@ -64,33 +52,21 @@ std::string fault_of(const KnownFile& known, const std::string& path,
   }
 }
 
-std::string download_showing(const std::string& url, const std::string& part,
-                             const std::string& name) {
-  std::string stated = download(url, part, [&](std::int64_t done, std::int64_t total) {
+void download_showing(const std::string& url, const std::string& part, const std::string& name) {
+  download(url, part, [&](std::int64_t done, std::int64_t total) {
     const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
     status_line(
         fmt::format("{} {} {}", pad_right(name, 27), bar_text(share, 30), bytes_text(done)));
     return !interrupted();
   });
   clear_status_line();
-  return stated;
 }
 
-// Describes how the file was verified; `url` is its origin, `stated` the checksum that the server
-// stated.
-std::string how_checked(const KnownFile& known, const std::string& path, const std::string& url,
-                        const std::string& stated) {
+std::string how_checked(const KnownFile& known) {
   constexpr std::size_t kWholeSum = 64;
   const std::size_t digits = std::string(known.sum).size();
   if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
-  if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-  // Without TLS, an attacker could have replaced both the file and the checksum.
-  const bool trusted = !stated.empty() && url.starts_with("https://");
-  const std::string sum = trusted ? stated : sha256_of_file(path);
-  return fmt::format("{}; its SHA-256 is {}\nto verify it next time: --sha256 {}",
-                     trusted ? "checked by the SHA-256 that the server states over https://"
-                             : "NOT checked, though every tensor is there",
-                     sum, sum);
+  return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
 }
 
 // Downloads and verifies one file from one URL, and describes how it was verified. An existing
@@ -99,12 +75,12 @@ std::string fetch_from(const KnownSet& set, const std::string& base, const Known
                        const std::string& target) {
   const std::string part = target + ".part", url = base + "/" + known.name;
   const bool resumed = fs::exists(part) && fs::file_size(part) > 0;
-  std::string stated = download_showing(url, part, known.name);
-  std::string fault = fault_of(known, part, stated);
+  download_showing(url, part, known.name);
+  std::string fault = fault_of(known, part);
   if (!fault.empty() && resumed) {
     fs::remove(part);
-    stated = download_showing(url, part, known.name);
-    fault = fault_of(known, part, stated);
+    download_showing(url, part, known.name);
+    fault = fault_of(known, part);
   }
   if (!fault.empty()) {
     fs::remove(part);
@@ -112,7 +88,7 @@ std::string fetch_from(const KnownSet& set, const std::string& base, const Known
         fmt::format("{}: this is not {}'s {}: {}", url, set.title, known.name, fault));
   }
   fs::rename(part, target);
-  return how_checked(known, target, url, stated);
+  return how_checked(known);
 }
 
 std::string fetch_file(const KnownSet& set, const std::vector<std::string>& bases,
@@ -195,36 +171,8 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
                      info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
 }
 
-// The files with the user's checksum for a file without a known one. Such a file is downloaded only
-// with --sha256 or --unverified.
-KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
-  constexpr std::size_t kDigits = 64;
-  KnownSet set = known;
-  const auto of_no_sum = std::find_if(set.files.begin(), set.files.end(),
-                                      [](const KnownFile& file) { return *file.sum == '\0'; });
-  if (of_no_sum == set.files.end()) {
-    if (!options.sum.empty() || options.unverified)
-      throw UsageError(
-          fmt::format("{} is for files whose SHA-256 is not known here, and all of "
-                      "{}'s are",
-                      options.sum.empty() ? "--unverified" : "--sha256", set.title));
-    return set;
-  }
-  if (!options.sum.empty()) {
-    if (options.sum.size() != kDigits ||
-        options.sum.find_first_not_of("0123456789abcdef") != std::string::npos)
-      throw UsageError("--sha256: give 64 hexadecimal digits in lower case");
-    of_no_sum->sum = options.sum.c_str();
-  } else if (!options.unverified) {
-    throw UsageError(fmt::format("no SHA-256 of {}'s {} is known here", set.title, of_no_sum->name),
-                     "give the checksum with --sha256 HEX (Hugging Face shows it on the file's "
-                     "page), or download without verification with --unverified");
-  }
-  return set;
-}
-
 int fetch(const FetchOptions& options) {
-  const KnownSet set = with_sums(set_of(options), options);
+  const KnownSet set = set_of(options);
   const bool weights = options.set == kWeights;
   catch_interrupts();
   const std::string folder =
@@ -285,9 +233,8 @@ Command data_fetch_command() {
       "Downloads {} from public mirrors, verifies the files and stores them where --data SET finds "
       "them. An interrupted download is resumed; existing files are kept.\n\n'weights NAME' "
       "downloads the pretrained weights of network NAME by torchvision, timm or Hugging Face, and "
-      "its tokenizer: {}. Files are verified by SHA-256; torchvision's by the first eight digits, "
-      "which are part of the file name. Files without a known checksum need --sha256 or "
-      "--unverified. Redirects are followed to https:// only.",
+      "its tokenizer: {}. Files are verified by SHA-256; torchvision's and timm's by the first "
+      "eight digits, which are part of the file name. Redirects are followed to https:// only.",
       join(sizes, ", "), join(weights, ", "));
   command.examples = {
       {"tenon data fetch mnist", "From the first mirror that answers."},
@@ -306,10 +253,6 @@ Command data_fetch_command() {
       .completes = Completes::Folders;
   command.option(options->from, "--from", "URL",
                  "URL of a folder with the files (https://, http://, file://)", "public mirrors");
-  command.option(options->sum, "--sha256", "HEX",
-                 "SHA-256 to verify weights whose checksum is not built in");
-  command.flag(options->unverified, "--unverified",
-               "accept weights whose checksum is not built in without verification");
   command.run = [options] { return fetch(*options); };
   return command;
 }

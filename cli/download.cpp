@@ -13,12 +13,9 @@
 #include <tenon/error.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
@@ -70,7 +67,6 @@ struct Transfer {
   int file = -1;
   int error = 0;  ///< of writing
   std::int64_t start = 0;
-  std::string stated;  ///< SHA-256 of the file, by the first answer that names one
   const std::function<bool(std::int64_t, std::int64_t)>* progress = nullptr;
 };
 
@@ -87,31 +83,6 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* conte
     done += static_cast<std::size_t>(written);
   }
   return done;
-}
-
-// The SHA-256 in a response header line: 'X-Linked-Etag: "64 digits"'.
-std::string stated_sum(std::string_view line) {
-  constexpr std::string_view kName = "x-linked-etag:";
-  constexpr std::size_t kDigits = 64;
-  const auto lower = [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  };
-  if (line.size() < kName.size() ||
-      !std::equal(kName.begin(), kName.end(), line.begin(),
-                  [&](char name, char c) { return name == lower(c); }))
-    return "";
-  std::string sum;
-  for (const char c : line.substr(kName.size()))
-    if (c != '"' && c != ' ' && c != '\t' && c != '\r' && c != '\n') sum += lower(c);
-  const bool whole =
-      sum.size() == kDigits && sum.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return whole ? sum : "";
-}
-
-std::size_t on_header(char* data, std::size_t size, std::size_t count, void* context) {
-  auto& transfer = *static_cast<Transfer*>(context);
-  if (transfer.stated.empty()) transfer.stated = stated_sum({data, size * count});
-  return size * count;
 }
 
 int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
@@ -157,8 +128,8 @@ void take_known_protocols(const Curl& c, CURL* h) {
 
 }  // namespace
 
-std::string download(const std::string& url, const std::string& part,
-                     const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+void download(const std::string& url, const std::string& part,
+              const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   const Curl& c = curl();
   Transfer transfer;
   transfer.file = open_part(part);
@@ -183,8 +154,6 @@ std::string download(const std::string& url, const std::string& part,
   c.set(h, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(transfer.start));
   c.set(h, CURLOPT_WRITEFUNCTION, on_data);
   c.set(h, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
-  c.set(h, CURLOPT_HEADERFUNCTION, on_header);
-  c.set(h, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
   c.set(h, CURLOPT_NOPROGRESS, 0L);
   c.set(h, CURLOPT_XFERINFOFUNCTION, on_progress);
   c.set(h, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
@@ -202,7 +171,7 @@ std::string download(const std::string& url, const std::string& part,
   // Nothing left to download, or the partial file is too long: the checksum will tell.
   const bool beyond_end =
       answer == 416 || code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME;
-  if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return transfer.stated;
+  if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return;
   throw IoError(answer >= 400 ? fmt::format("{}: the server answers {}", url, answer)
                               : fmt::format("{}: {}", url, c.text(code)));
 }

@@ -8,10 +8,9 @@
 namespace tenon::cli {
 
 /// Resumes `part` from its current size until `url` is complete. `progress` gets bytes so far and
-/// in all (0: unknown) and returns false to stop. Returns the SHA-256 of the file as stated by the
-/// first server that states one (Hugging Face does in X-Linked-Etag), in lower case; "" if none
-/// does. Throws IoError naming the URL and the reason; the bytes received so far stay in `part`.
-std::string download(const std::string& url, const std::string& part,
-                     const std::function<bool(std::int64_t, std::int64_t)>& progress);
+/// in all (0: unknown) and returns false to stop. Throws IoError naming the URL and the reason;
+/// the bytes received so far stay in `part`.
+void download(const std::string& url, const std::string& part,
+              const std::function<bool(std::int64_t, std::int64_t)>& progress);
 
 }  // namespace tenon::cli

@@ -55,11 +55,13 @@ const std::vector<KnownSet>& known_sets() {
   return sets;
 }
 
-// torchvision's file names contain the first eight digits of a SHA-256. Hugging Face's URLs name a
-// fixed revision, whose checksums are listed here. For Inception-ResNet-v2 no checksum is known: it
-// needs the user's checksum, or --unverified.
+// torchvision's and timm's file names contain the first eight digits of a SHA-256. Hugging Face's
+// URLs name a fixed revision, whose checksums are listed here.
 const std::vector<KnownSet>& known_weights() {
   static const std::string torchvision = "https://download.pytorch.org/models",
+                           timm =
+                               "https://github.com/huggingface/pytorch-image-models/releases/"
+                               "download/v0.1-weights",
                            hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",
                            bert = hub + "google-bert/bert-";
   const auto weights = [](const char* sum) { return KnownFile{"model.safetensors", sum}; };
@@ -85,8 +87,8 @@ const std::vector<KnownSet>& known_weights() {
        "inception_resnet_v2",
        "224 MB",
        "inception_resnet_v2",
-       {hub + "timm/inception_resnet_v2.tf_in1k/resolve/836b07d7d599da247de92f148c7a07fda18afced"},
-       {weights("")},
+       {timm},
+       {{"inception_resnet_v2-940b1cd6.pth", "940b1cd6"}},
        {}},
       {"gpt2",
        "gpt2",

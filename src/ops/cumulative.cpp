@@ -1,14 +1,16 @@
-// Cumulative sums and products along an axis.
+// Cumulative sums, products and sums of exponentials along an axis.
 //
 // A row is cut into blocks. Inside a block, doubling needs five shifted sums for 32 elements. The
 // prefix before each block is the same problem over the blocks' totals. Nothing is divided, so
 // zeros need no special case in gradients.
+#include <limits>
 #include <optional>
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/statistics.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -19,7 +21,7 @@ constexpr std::int64_t kBlock = 32;
 using Combine = Tensor (*)(const Tensor&, const Tensor&);
 
 // rows [count, n]; the neutral element of `combine` is padded on both sides.
-Tensor running(const Tensor& rows, Combine combine, int neutral) {
+Tensor running(const Tensor& rows, Combine combine, Scalar neutral) {
   const std::int64_t count = rows.size(0), n = rows.size(1);
   const auto moved = [neutral](const Tensor& x, std::int64_t by) {
     return slice(pad(x, {by, 0}, neutral), 1, 0, x.size(1));
@@ -41,7 +43,7 @@ Tensor running(const Tensor& rows, Combine combine, int neutral) {
 // Integers and bool accumulate in int64, unless another dtype is requested; 16-bit floats in
 // float32, rounded at the end.
 Tensor along(const char* op, const Tensor& given, int axis, std::optional<DType> wanted,
-             Combine combine, int neutral) {
+             Combine combine, Scalar neutral) {
   const Called called(op);
   if (wanted && !is_floating(*wanted))
     return cast(along(op, cast(given, *wanted), axis, {}, combine, neutral), *wanted);
@@ -67,6 +69,14 @@ Tensor cumsum(const Tensor& x, int axis, std::optional<DType> dtype) {
 Tensor cumprod(const Tensor& x, int axis, std::optional<DType> dtype) {
   require_defined("cumprod", x);
   return along("cumprod", x, axis, dtype, mul, 1);
+}
+
+Tensor logcumsumexp(const Tensor& x, int axis) {
+  require_defined("logcumsumexp", x);
+  if (!is_floating(x.dtype()))
+    throw make_error<DTypeError>(where("logcumsumexp"), ": takes floating tensors, not ", x.dtype(),
+                                 ": cast it first");
+  return along("logcumsumexp", x, axis, {}, logaddexp, -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <tenon/functional.h>
 #include <tenon/pooling.h>
 
+#include "conformance/composed_functions.h"
 #include "conformance/samples.h"
 
 using namespace tenon;
@@ -18,8 +19,6 @@ namespace {
 
 using In = std::vector<Operand>;
 using Out = std::vector<Tensor>;
-using Function = std::function<Out(const In&, const json&)>;
-using Functions = std::map<std::string, Function>;
 
 const Tensor& tensor(const Operand& operand) { return std::get<Tensor>(operand); }
 Scalar scalar_of(const Operand& operand) { return std::get<Scalar>(operand); }
@@ -544,6 +543,9 @@ Functions all_functions() {
   add_indexing(f);
   add_contractions(f);
   add_losses(f);
+  add_composed(f);
+  add_more_losses(f);
+  add_named_as_pytorch(f);
   return f;
 }
 

@@ -260,6 +260,11 @@ std::vector<Mode> modes(const Options& o) {
   return out;
 }
 
+// Ops whose result's shape depends on values, which a function has not while it is compiled.
+bool reads_values(const std::string& op) {
+  return op == "bincount" || op == "masked_select" || op == "nonzero" || op == "unique";
+}
+
 int run_all(const Options& options) {
   Report report(options);
   std::vector<std::string> stems;
@@ -275,7 +280,8 @@ int run_all(const Options& options) {
       for (const Sample& sample : file.samples)
         if ((options.op.empty() || options.op == sample.op()) &&
             (options.dtype.empty() || options.dtype == sample.dtype()) &&
-            sample.id().find(options.id) != std::string::npos)
+            sample.id().find(options.id) != std::string::npos &&
+            !(mode.form == "compiled" && reads_values(sample.op())))
           report.check(sample, mode);
     }
   }

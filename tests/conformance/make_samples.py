@@ -30,6 +30,8 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
+import composed_adapters  # noqa: F401: registers its adapters
+import more_adapters  # noqa: F401
 from adapters import CASTS, OPINFO, Skip, plain_number
 from fuzz import extreme_samples, fuzz_samples, slope_samples, smooth_truth
 from random_calls import random_samples

@@ -1,0 +1,43 @@
+// More ways to create tensors: identity matrices, evenly spaced numbers, permutations and samples.
+// Conventions, dtypes and errors are those of ops.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <tenon/ops.h>
+
+namespace tenon {
+
+/// A matrix [rows, columns] with ones on the diagonal and zeros elsewhere. Without `columns` it is
+/// square.
+TENON_API Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = {},
+                     DType dtype = DType::Float32);
+/// The numbers 0, 1, … up to but not including `end`.
+TENON_API Tensor arange(Scalar end, DType dtype = DType::Int64);
+/// `count` evenly spaced numbers from `start` to `end`, both included; [count]. The distances are
+/// computed in float64. Throws ValueError for a negative count.
+TENON_API Tensor linspace(double start, double end, std::int64_t count,
+                          DType dtype = DType::Float32);
+/// base^e for the exponents e = linspace(start, end, count); [count].
+TENON_API Tensor logspace(double start, double end, std::int64_t count, double base = 10,
+                          DType dtype = DType::Float32);
+/// A tensor of the shape and dtype of `x`, filled with one value.
+TENON_API Tensor full_like(const Tensor& x, Scalar value);
+/// Uniform random numbers in [0, 1) of the shape and dtype of `x`.
+TENON_API Tensor rand_like(const Tensor& x, const OptionalGenerator& generator = {});
+/// Standard normal random numbers of the shape and dtype of `x`.
+TENON_API Tensor randn_like(const Tensor& x, const OptionalGenerator& generator = {});
+/// A random order of the numbers 0 to count - 1, int64 [count].
+TENON_API Tensor randperm(std::int64_t count, const OptionalGenerator& generator = {});
+/// Random elements of the shape and dtype of `probabilities`: 1 with the probability at the same
+/// place, else 0. PyTorch: `torch.bernoulli`.
+TENON_API Tensor bernoulli(const Tensor& probabilities, const OptionalGenerator& generator = {});
+/// Draws `count` classes from each row of `weights` [classes] or [rows, classes], which need not
+/// sum to 1; int64 [count] or [rows, count]. Without replacement, a class is drawn at most once (by
+/// exponential races, Efraimidis and Spirakis, 2006), and `count` must not exceed the classes. At
+/// run time, a row that has too few classes with positive weights is a ValueError.
+TENON_API Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement = false,
+                             const OptionalGenerator& generator = {});
+
+}  // namespace tenon

@@ -1,0 +1,80 @@
+// Products over named axes, windows, borders and selections, composed from other operations.
+// Conventions, dtypes and errors are those of ops.h. All functions can be differentiated more than
+// once.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tenon/ops.h>
+
+namespace tenon {
+
+// ---- Products
+/// Einstein summation: `einsum("bij,bjk->bik", {a, b})` multiplies the tensors along axes with
+/// equal letters and sums over letters that the result lacks. Without "->", the result has the
+/// letters that occur once, in alphabetical order. "..." stands for axes that broadcast; a letter
+/// twice in one operand takes a diagonal. Operands are multiplied from left to right. Throws
+/// ValueError for an equation that cannot be read and ShapeError for sizes that do not fit.
+TENON_API Tensor einsum(std::string_view equation, TensorList operands);
+/// Product over the last `axes` axes of `a` and the first `axes` axes of `b`.
+TENON_API Tensor tensordot(const Tensor& a, const Tensor& b, int axes = 2);
+/// Product over the given axes of `a`, each with the axis of `b` at the same place of its list.
+TENON_API Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a,
+                           const Ints& axes_b);
+/// Outer product of two vectors, [rows, columns].
+TENON_API Tensor outer(const Tensor& a, const Tensor& b);
+/// Kronecker product; at most four axes.
+TENON_API Tensor kron(const Tensor& a, const Tensor& b);
+
+// ---- Diagonals
+/// The elements x[i][i + offset] of two axes, as the last axis of the result.
+TENON_API Tensor diagonal(const Tensor& x, std::int64_t offset = 0, int axis_a = 0, int axis_b = 1);
+/// The vectors along the last axis as diagonals of square matrices, in the last two axes.
+TENON_API Tensor diag_embed(const Tensor& x, std::int64_t offset = 0);
+/// The sum of the diagonal of a matrix.
+TENON_API Tensor trace(const Tensor& x);
+
+// ---- Windows and borders
+/// Options of unfold() and fold(): PyTorch's, each for height and width.
+struct WindowOptions {
+  Pair kernel;        ///< size of the window
+  Pair dilation = 1;  ///< distance of the window's elements
+  Pair padding = 0;   ///< zeros added on each side
+  Pair stride = 1;    ///< step of the window
+};
+/// The windows of images [N, C, H, W] as columns, [N, C · kernel, windows] (im2col).
+TENON_API Tensor unfold(const Tensor& x, const WindowOptions& options);
+/// Sums the columns [N, C · kernel, windows] at the places that unfold() read in images of
+/// `output` pixels: [N, C, H, W] (col2im).
+TENON_API Tensor fold(const Tensor& x, Pair output, const WindowOptions& options);
+
+/// How pad() continues a tensor beyond its borders.
+enum class PadMode {
+  Reflect,    ///< mirrored at the border element, which is not repeated
+  Replicate,  ///< the border element
+  Circular    ///< from the other end
+};
+/// Pads as `pad(x, padding, value)` does (the last axis first, a pair of sizes for each), with
+/// elements of x. Negative sizes cut off. Throws ShapeError if an axis has too few elements.
+TENON_API Tensor pad(const Tensor& x, const Ints& padding, PadMode mode);
+
+/// [.., C · r², H, W] to [.., C, H · r, W · r] (Shi et al., 2016).
+TENON_API Tensor pixel_shuffle(const Tensor& x, std::int64_t factor);
+/// The inverse of pixel_shuffle().
+TENON_API Tensor pixel_unshuffle(const Tensor& x, std::int64_t factor);
+/// Interleaves `groups` groups of the channels of [N, C, …] (Zhang et al., 2018).
+TENON_API Tensor channel_shuffle(const Tensor& x, std::int64_t groups);
+
+// ---- Selections
+/// The elements of x at the ones of a mask (bool; both broadcast), as a vector. Evaluates the mask,
+/// because it decides a shape.
+TENON_API Tensor masked_select(const Tensor& x, const Tensor& mask);
+/// x with the elements at the ones of a mask (bool, broadcasts to x) replaced by the elements of
+/// `source`, in order. At run time, too few of them are a ValueError.
+TENON_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
+/// The places of the elements that are not zero, int64 [count, axes], in row-major order. Evaluates
+/// x, because their number decides a shape.
+TENON_API Tensor nonzero(const Tensor& x);
+
+}  // namespace tenon

@@ -1,0 +1,327 @@
+// Order statistics, counts and running extremes, composed from sorting, gathering and scattering.
+#include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/statistics.h>
+
+#include "base/make_error.h"
+#include "ops/infer.h"
+
+namespace tenon {
+namespace {
+
+Tensor last_of(const Tensor& x, int axis) { return narrow(x, axis, x.size(axis) - 1, 1); }
+
+Tensor drop(const Tensor& x, int axis, bool keepdim) { return keepdim ? x : squeeze(x, axis); }
+
+void require_elements(const char* op, const Tensor& x, int axis) {
+  if (x.rank() > 0 && x.size(axis) == 0)
+    throw make_error<ShapeError>(where(op), ": axis ", axis, " of ", x.shape(), " has no elements");
+}
+
+void require_vector(const char* op, const char* what, const Tensor& x) {
+  if (x.rank() != 1)
+    throw make_error<ShapeError>(where(op), ": ", what, " is a vector, not ", x.shape());
+}
+
+void require_real(const char* op, const Tensor& x) {
+  if (!is_floating(x.dtype()))
+    throw make_error<DTypeError>(where(op), ": takes floating tensors, not ", x.dtype(),
+                                 ": cast it first");
+}
+
+}  // namespace
+
+ValuesAndIndices median(const Tensor& x, int axis, bool keepdim) {
+  const Called called("median");
+  require_defined("median", x);
+  const int a = axis_of("median", axis, x.rank());
+  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
+  require_elements("median", x, a);
+  const auto [values, indices] = sort(x, a, false, true);
+  const std::int64_t middle = (x.size(a) - 1) / 2;
+  Tensor value = narrow(values, a, middle, 1), index = narrow(indices, a, middle, 1);
+  if (is_floating(x.dtype())) {  // NaN is sorted to the end
+    const Tensor last = last_of(values, a), spoilt = isnan(last);
+    value = where(spoilt, last, value), index = where(spoilt, last_of(indices, a), index);
+  }
+  return {drop(value, a, keepdim), drop(index, a, keepdim)};
+}
+
+Tensor median(const Tensor& x) {
+  const Called called("median");
+  require_defined("median", x);
+  return median(reshape(x, {x.numel()}), 0).values;
+}
+
+Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> axis, bool keepdim,
+                QuantileMode mode) {
+  const Called called("quantile");
+  const OpPlace at = where("quantile");
+  require_defined("quantile", x, q);
+  if (x.dtype() != DType::Float32 && x.dtype() != DType::Float64)
+    throw make_error<DTypeError>(at, ": takes float32 and float64, not ", x.dtype(),
+                                 ": cast it first");
+  if (q.rank() > 1)
+    throw make_error<ShapeError>(at, ": q is a number or a vector, not ", q.shape());
+  const Tensor flat = axis && x.rank() > 0 ? x : reshape(x, {x.numel()});
+  const int a = axis ? axis_of("quantile", *axis, flat.rank()) : 0;
+  require_elements("quantile", flat, a);
+  const Tensor sorted = transpose(sort(flat, a).values, a, -1);  // [.., n]
+  const std::int64_t n = sorted.size(-1);
+  const Tensor place = cast(reshape(q, {q.numel()}), x.dtype()) * static_cast<double>(n - 1);
+  const auto element = [&](const Tensor& number) {
+    return index_select(sorted, sorted.rank() - 1, cast(number, DType::Int64));
+  };
+  Tensor found;
+  switch (mode) {
+    case QuantileMode::Lower:
+      found = element(floor(place));
+      break;
+    case QuantileMode::Higher:
+      found = element(ceil(place));
+      break;
+    case QuantileMode::Nearest:
+      found = element(round(place));
+      break;
+    default: {
+      const Tensor low = floor(place), weight = mode == QuantileMode::Midpoint
+                                                    ? where(place > low, 0.5, zeros_like(place))
+                                                    : place - low;
+      found = lerp(element(low), element(ceil(place)), weight);
+    }
+  }
+  const Tensor last = slice(sorted, -1, n - 1, n);
+  found = where(isnan(last), last, found);  // [.., q]
+  // The axis of the quantiles goes in front.
+  Tensor out = unsqueeze(found, 0);
+  out = transpose(out, 0, -1);      // [q, .., 1]
+  out = transpose(out, a + 1, -1);  // [q, .., 1 at the axis, ..]
+  if (!axis) {
+    Ints sizes(static_cast<std::size_t>(keepdim ? x.rank() : 0), 1);
+    sizes.insert(sizes.begin(), q.numel());
+    out = reshape(out, sizes);
+  } else if (x.rank() == 0) {
+    out = reshape(out, {q.numel()});
+  } else if (!keepdim) {
+    out = squeeze(out, a + 1);
+  }
+  return q.rank() == 0 ? squeeze(out, 0) : out;
+}
+
+Tensor quantile(const Tensor& x, double q, std::optional<int> axis, bool keepdim,
+                QuantileMode mode) {
+  if (!(q >= 0 && q <= 1))
+    throw make_error<ValueError>(where("quantile"), ": q is ", q, ", must be from 0 to 1");
+  require_defined("quantile", x);
+  return quantile(x, scalar(q, is_floating(x.dtype()) ? x.dtype() : DType::Float32), axis, keepdim,
+                  mode);
+}
+
+Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
+  const Called called("histc");
+  const OpPlace at = where("histc");
+  require_defined("histc", x);
+  require_real("histc", x);
+  if (bins < 1) throw make_error<ValueError>(at, ": ", bins, " bins");
+  if (!(low <= high)) throw make_error<ValueError>(at, ": from ", low, " to ", high);
+  const Tensor flat =
+      cast(reshape(x, {x.numel()}), x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+  if (x.numel() == 0) return zeros({bins}, x.dtype());
+  Tensor from = scalar(low, flat.dtype()), to = scalar(high, flat.dtype());
+  if (low == high) from = amin(flat), to = amax(flat);
+  const Tensor same = eq(from, to);
+  from = where(same, from - 1.0, from), to = where(same, to + 1.0, to);
+  const Tensor inside = (flat >= from) & (flat <= to);
+  const Tensor place = floor((flat - from) * static_cast<double>(bins) / (to - from));
+  const Tensor bin =
+      cast(where(inside, minimum(place, static_cast<double>(bins - 1)), 0.0), DType::Int64);
+  const Tensor counts =
+      scatter_add(zeros({bins}, DType::Int64), 0, bin, cast(inside, DType::Int64));
+  return cast(counts, x.dtype());
+}
+
+Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t min_length) {
+  const Called called("bincount");
+  const OpPlace at = where("bincount");
+  require_defined("bincount", x);
+  require_vector("bincount", "x", x);
+  if (is_floating(x.dtype()) || is_bool(x.dtype()))
+    throw make_error<DTypeError>(at, ": takes integers, not ", x.dtype());
+  if (weights.defined() && weights.shape() != x.shape())
+    throw make_error<ShapeError>(at, ": weights ", weights.shape(), " for ", x.shape(),
+                                 "; they must have the same shape");
+  if (min_length < 0) throw make_error<ValueError>(at, ": a length of ", min_length);
+  std::int64_t length = min_length;
+  if (x.numel() > 0) {
+    const Tensor ends = cast(stack({amin(x), amax(x)}), DType::Int64);
+    const auto both = ends.to_vector<std::int64_t>();
+    if (both[0] < 0) throw make_error<ValueError>(at, ": x has the number ", both[0]);
+    length = std::max(length, both[1] + 1);
+  }
+  const Tensor each = weights.defined() ? weights : ones({x.numel()}, DType::Int64);
+  return scatter_add(zeros({length}, each.dtype()), 0, cast(x, DType::Int64), each);
+}
+
+// Binary search: the position grows by halving steps as long as the element in front of it is too
+// small.
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
+  const Called called("searchsorted");
+  require_defined("searchsorted", sorted, values);
+  const bool vector = sorted.rank() == 1;
+  bool fits = vector || sorted.rank() == values.rank();
+  for (int k = 0; fits && !vector && k + 1 < sorted.rank(); ++k)
+    fits = sorted.size(k) == values.size(k);
+  if (!fits || sorted.rank() == 0)
+    throw make_error<ShapeError>(where("searchsorted"), ": sorted numbers ", sorted.shape(),
+                                 " for values ", values.shape(),
+                                 "; give a vector, or the same sizes but for the last axis");
+  const DType dtype = promote(sorted.dtype(), values.dtype());
+  const std::int64_t n = sorted.size(-1);
+  const Tensor in = cast(sorted, dtype),
+               flat = cast(vector ? reshape(values, {values.numel()}) : values, dtype);
+  Tensor place = zeros(flat.shape(), DType::Int64);
+  std::int64_t step = 1;
+  while (step <= n / 2) step *= 2;
+  if (n > 0 && flat.numel() > 0)
+    for (; step > 0; step /= 2) {
+      const Tensor next = place + step, number = minimum(next, n) - 1;
+      const Tensor element = gather(in, in.rank() - 1, number);
+      Tensor less = right ? element <= flat : element < flat;
+      if (is_floating(dtype)) less = less | (right ? isnan(flat) : isnan(flat) & ~isnan(element));
+      place = where(less & (next <= n), next, place);
+    }
+  return vector ? reshape(place, to_ints(values.shape())) : place;
+}
+
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+  const Called called("bucketize");
+  require_defined("bucketize", x, boundaries);
+  require_vector("bucketize", "boundaries", boundaries);
+  return searchsorted(boundaries, x, right);
+}
+
+UniqueElements unique(const Tensor& x) {
+  const Called called("unique");
+  require_defined("unique", x);
+  const std::int64_t n = x.numel();
+  if (n == 0) return {reshape(x, {0}), zeros(x.shape(), DType::Int64), zeros({0}, DType::Int64)};
+  const auto [sorted, from] = sort(reshape(x, {n}), 0);
+  const Tensor first =
+      concat({ones({1}, DType::Bool), ne(slice(sorted, 0, 1, n), slice(sorted, 0, 0, n - 1))});
+  const Tensor number = cumsum(first, 0) - 1;
+  const Tensor values = sorted.index({first});
+  return {values, reshape(scatter(zeros({n}, DType::Int64), 0, from, number), to_ints(x.shape())),
+          scatter_add(zeros({values.size(0)}, DType::Int64), 0, number, ones({n}, DType::Int64))};
+}
+
+namespace {
+
+// The index of the extreme so far: in each step, an element takes over the better one of twice as
+// many elements in front of it.
+ValuesAndIndices running_extreme(const char* op, const Tensor& x, int axis, bool largest) {
+  const Called called(op);
+  require_defined(op, x);
+  const int a = axis_of(op, axis, x.rank());
+  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
+  const std::int64_t n = x.size(a);
+  Ints ramp(static_cast<std::size_t>(x.rank()), 1);
+  ramp[static_cast<std::size_t>(a)] = n;
+  Tensor best = detach(x), index = broadcast_to(reshape(arange(0, n), ramp), x.shape());
+  for (std::int64_t by = 1; by < n; by *= 2) {
+    const Tensor earlier = slice(best, a, 0, n - by), later = slice(best, a, by, n);
+    Tensor takes = largest ? earlier > later : earlier < later;
+    if (is_floating(x.dtype())) takes = takes | (isnan(earlier) & ~isnan(later));
+    const auto merged = [&](const Tensor& all) {
+      return concat(
+          {slice(all, a, 0, by), where(takes, slice(all, a, 0, n - by), slice(all, a, by, n))}, a);
+    };
+    best = merged(best), index = merged(index);
+  }
+  return {x.numel() == 0 ? x : gather(x, a, index), index};
+}
+
+}  // namespace
+
+ValuesAndIndices cummax(const Tensor& x, int axis) {
+  return running_extreme("cummax", x, axis, true);
+}
+ValuesAndIndices cummin(const Tensor& x, int axis) {
+  return running_extreme("cummin", x, axis, false);
+}
+
+Tensor diff(const Tensor& x, std::int64_t n, int axis) {
+  const Called called("diff");
+  require_defined("diff", x);
+  if (n < 0) throw make_error<ValueError>(where("diff"), ": ", n, " times");
+  if (x.rank() == 0) throw make_error<ShapeError>(where("diff"), ": takes an axis or more, not []");
+  const int a = axis_of("diff", axis, x.rank());
+  Tensor out = x;
+  for (std::int64_t k = 0; k < n && out.size(a) > 0; ++k) {
+    const Tensor later = slice(out, a, 1, out.size(a)), earlier = slice(out, a, 0, out.size(a) - 1);
+    out = is_bool(x.dtype()) ? logical_xor(later, earlier) : later - earlier;
+  }
+  return out;
+}
+
+namespace {
+
+Tensor neighbours(const Tensor& y, int axis) {
+  const std::int64_t n = y.size(axis);
+  return slice(y, axis, 1, n) + slice(y, axis, 0, std::max<std::int64_t>(n - 1, 0));
+}
+
+int integral_axis(const Tensor& y, int axis) {
+  require_defined("trapezoid", y);
+  if (y.rank() == 0)
+    throw make_error<ShapeError>(where("trapezoid"), ": takes an axis or more, not []");
+  return axis_of("trapezoid", axis, y.rank());
+}
+
+}  // namespace
+
+Tensor trapezoid(const Tensor& y, double dx, int axis) {
+  const Called called("trapezoid");
+  const int a = integral_axis(y, axis);
+  return sum(neighbours(to_floating(y), a), a) * (dx / 2);
+}
+
+Tensor trapezoid(const Tensor& y, const Tensor& x, int axis) {
+  const Called called("trapezoid");
+  const int a = integral_axis(y, axis);
+  require_defined("trapezoid", x);
+  Tensor places = x;
+  if (x.rank() == 1) {
+    Ints column(static_cast<std::size_t>(y.rank()), 1);
+    column[static_cast<std::size_t>(a)] = x.size(0);
+    places = reshape(x, column);
+  }
+  if (places.rank() != y.rank() || places.size(a) != y.size(a))
+    throw make_error<ShapeError>(where("trapezoid"), ": places ", x.shape(), " for values ",
+                                 y.shape(), " along axis ", a);
+  return sum(neighbours(to_floating(y), a) * diff(to_floating(places), 1, a), a) / 2.0;
+}
+
+Tensor normalize(const Tensor& x, double p, int axis, double eps) {
+  const Called called("normalize");
+  require_defined("normalize", x);
+  require_real("normalize", x);
+  // The norm of 16-bit elements is not rounded before the division.
+  const bool upcasts = item_size(x.dtype()) == 2;
+  const Tensor in = upcasts ? cast(x, DType::Float32) : x;
+  const Tensor out = in / maximum(vector_norm(in, p, axis, true), eps);
+  return upcasts ? cast(out, x.dtype()) : out;
+}
+
+Tensor cdist(const Tensor& a, const Tensor& b, double p) {
+  const Called called("cdist");
+  const OpPlace at = where("cdist");
+  require_defined("cdist", a, b);
+  require_real("cdist", a);
+  if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-1))
+    throw make_error<ShapeError>(at, ": rows ", a.shape(), " and ", b.shape(),
+                                 "; they must be [..., P, M] and [..., R, M]");
+  if (!(p >= 0)) throw make_error<ValueError>(at, ": p is ", p, ", must not be negative");
+  return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
+}
+
+}  // namespace tenon

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Writes docs/operations.md: which of PyTorch's operations (OpInfo's names) Tenon has, and why it lacks the others.
+
+    pip install torch numpy safetensors expecttest hypothesis
+    tests/conformance/coverage.py
+"""
+import pathlib
+import re
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import composed_adapters  # noqa: F401: registers its adapters
+import more_adapters  # noqa: F401
+from adapters import OPINFO
+
+HERE = pathlib.Path(__file__).resolve().parent
+PAGE = HERE.parent.parent / "docs" / "operations.md"
+COMPLEX = {torch.complex32, torch.complex64, torch.complex128}
+
+# Operations that make_samples.py has no adapter for, and Tenon's function. Their tests are elsewhere.
+OTHERWISE = {
+    "linspace": "linspace", "logspace": "logspace", "multinomial": "multinomial", "bernoulli": "bernoulli", "rand_like": "rand_like",
+    "randn": "randn", "randn_like": "randn_like", "randint": "randint", "zeros": "zeros", "ones": "ones", "to": "to",
+    "slice": "slice", "equal": "equal", "allclose": "allclose", "nn.functional.dropout": "dropout", "norm": "norm",
+    "bitwise_and": "operator&", "bitwise_or": "operator|", "bitwise_xor": "operator^", "bitwise_not": "operator~", "__rand__": "operator&",
+    "__ror__": "operator|", "__rxor__": "operator^", "inner": "einsum", "vdot": "matmul", "t": "transpose", "T": "transpose", "mT": "transpose",
+    "ravel": "flatten", "item": "item", "split_with_sizes": "split", "hsplit": "tensor_split", "vsplit": "tensor_split", "dsplit": "tensor_split",
+    "scalar_tensor": "scalar", "nn.functional.upsample_nearest": "interpolate",
+    "nn.functional.upsample_bilinear": "interpolate", "new_full": "full", "new_ones": "ones", "new_zeros": "zeros", "zero_": "zeros_like", "fill": "full_like",
+    "constant_pad_nd": "pad", "nn.functional.dropout2d": "nn::Dropout2d", "nn.functional.dropout3d": "nn::Dropout3d",
+    "nn.functional.multi_head_attention_forward": "nn::MultiheadAttention", "broadcast_shapes": "broadcast_shapes", "sum_to_size": "sum",
+}
+# (pattern of names, reason), the first that fits.
+MISSING = [
+    (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp|renorm)", "linear algebra"),
+    (r"(fft\..*|stft|istft)", "Fourier transforms"),
+    (r"(special\..*|lgamma|digamma|polygamma|mvlgamma|igamma.*|i0|erfinv|erfc|sinc)", "special functions"),
+    (r"signal\..*", "windows of signals"),
+    (r"masked\..*", "reductions with a mask: `where` before the reduction says that"),
+    (r"(sparse\..*|to_sparse|.*sparse.*)", "sparse tensors"),
+    (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
+    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|clone|contiguous|positive)", "views of memory and changes in place: tensors are values"),
+    (r"(jiterator.*|_.*|torch\..*|native_.*|.*_backward|unsafe_.*|hash_tensor|short|grid_sampler_.*)", "internals of PyTorch"),
+    (r"(cauchy|exponential|geometric|log_normal|normal|uniform)", "distributions"),
+]
+
+
+def reason_of(name):
+    for pattern, reason in MISSING:
+        if re.fullmatch(pattern, name):
+            return reason
+    return "not built yet"
+
+
+def main():
+    dtypes = {}
+    for op in op_db:
+        dtypes.setdefault(op.name, set()).update(op.dtypes)
+    names = sorted(n for n, d in dtypes.items() if d - COMPLEX)
+    tested = {name for name, _ in OPINFO}
+    have = [n for n in names if n in tested or n in OTHERWISE]
+    missing = {}
+    for n in names:
+        if n not in tested and n not in OTHERWISE:
+            missing.setdefault(reason_of(n), []).append(n)
+    lines = ["# Operations", "",
+             "Which of PyTorch's operations Tenon has, by the names in PyTorch's own test database (OpInfo, "
+             f"PyTorch {torch.__version__.split('+')[0]}). Operations that PyTorch has for complex numbers only are not counted.", "",
+             f"Tenon has {len(have)} of {len(names)}. Those marked with a point (·) are compared with PyTorch's samples in every dtype: values,",
+             "gradients and second derivatives, on data, views and results of other operations, and in compiled functions ([how](numerics.md)).", "",
+             "Most names are the same in both. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
+             "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>` and `<tenon/pooling.h>`.", "", "## Available", ""]
+    lines.append(", ".join(f"`{n}`{' ·' if n in tested else ' (`' + OTHERWISE[n] + '`)' if OTHERWISE[n] != n else ''}" for n in have) + ".")
+    lines += ["", "## Missing", "", "| reason | names |", "| --- | --- |"]
+    for reason, some in sorted(missing.items(), key=lambda item: -len(item[1])):
+        lines.append(f"| {reason} | {', '.join(f'`{n}`' for n in some)} |")
+    PAGE.write_text("\n".join(lines) + "\n")
+    print(f"{len(have)} of {len(names)}")
+
+
+if __name__ == "__main__":
+    main()
