@@ -64,10 +64,10 @@ def one_by_one(command):
 
 def separated(build):
     """The build's compile commands, one per file, in a separate folder. Precompiled headers of the compiler, which clang cannot
-    read, and options that disable compiler passes, which clang does not know, are removed."""
+    read, and options of GCC's optimizer, which clang does not know, are removed."""
     commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
-        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-fno-\S+", "", command["command"])
+        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-fno-\S+|-mstringop-\S+", "", command["command"])
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     return commands, folder.resolve()
