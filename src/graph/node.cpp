@@ -18,7 +18,6 @@
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "graph/node_pool.h"
-#include "graph/traced_state.h"
 
 namespace tenon {
 namespace {

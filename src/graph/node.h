@@ -174,6 +174,9 @@ class BodyTrace {
   std::uint32_t id_, previous_;
 };
 
+/// Whether this thread runs the function of a loop's or branch's body (BodyTrace).
+bool is_tracing_body() noexcept;
+
 /// Whether an invalid index is detected only at run time, by an error that has the node's label.
 constexpr bool is_refused_late(Op op) noexcept { return has_trait(op, kIndexed); }
 

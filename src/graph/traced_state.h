@@ -87,7 +87,5 @@ class StateTrace {
 
 /// Whether this thread is tracing a compiled function.
 bool is_tracing() noexcept;
-/// Whether this thread runs the function of a loop's or branch's body (BodyTrace).
-bool is_tracing_body() noexcept;
 
 }  // namespace tenon

@@ -25,6 +25,7 @@
 #include "run/caches.h"
 #include "run/counts.h"
 #include "run/leaf_use.h"
+#include "run/number_buffer.h"
 #include "run/placed.h"
 #include "run/queue.h"
 #include "run/settings.h"
@@ -392,41 +393,6 @@ std::byte* leaf_memory(const Node& leaf) {
         "inputs and random draws of a function that is being compiled have no values yet: return "
         "the tensor from the function and read it there");
   return static_cast<std::byte*>(leaf.value->data());
-}
-
-namespace {
-
-template <class T>
-std::shared_ptr<Buffer> buffer_with(T number, Device device) {
-  auto buffer = Buffer::allocate(sizeof number, device);
-  buffer->write(&number, sizeof number);
-  return buffer;
-}
-
-}  // namespace
-
-std::shared_ptr<Buffer> number_buffer(Scalar value, DType dtype, Device device) {
-  switch (dtype) {
-    case DType::Bool:
-      return buffer_with<std::uint8_t>(value.is_zero() ? 0 : 1, device);
-    case DType::UInt8:
-      return buffer_with(static_cast<std::uint8_t>(value.whole()), device);
-    case DType::Int8:
-      return buffer_with(static_cast<std::int8_t>(value.whole()), device);
-    case DType::Int32:
-      return buffer_with(static_cast<std::int32_t>(value.whole()), device);
-    case DType::Int64:
-      return buffer_with(value.whole(), device);
-    case DType::Float16:
-      return buffer_with(float16(static_cast<float>(value.real())), device);
-    case DType::BFloat16:
-      return buffer_with(bfloat16(static_cast<float>(value.real())), device);
-    case DType::Float32:
-      return buffer_with(static_cast<float>(value.real()), device);
-    case DType::Float64:
-      return buffer_with(value.real(), device);
-  }
-  throw InternalError("a number of an unknown dtype");
 }
 
 namespace {

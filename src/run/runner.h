@@ -21,7 +21,5 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
 /// The leaf's memory. Throws ValueError for a placeholder input of a function that is being
 /// compiled.
 std::byte* leaf_memory(const Node& leaf);
-/// A buffer that contains a number as an element of this type.
-std::shared_ptr<Buffer> number_buffer(Scalar value, DType dtype, Device device);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 #include "base/index.h"
 #include "graph/body.h"
 #include "plan/cleanup/graph_passes.h"
-#include "run/runner.h"
+#include "run/number_buffer.h"
 
 namespace tenon {
 namespace {
