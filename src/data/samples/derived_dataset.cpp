@@ -8,6 +8,7 @@
 #include <tenon/images.h>
 
 #include "base/index.h"
+#include "base/str.h"
 #include "data/samples/sample_pieces.h"
 
 namespace tenon::data {
