@@ -254,7 +254,7 @@ std::string note_on_precision(const ResolvedRun& run) {
 // A step of difference is rounding: half an epoch of an odd number of steps.
 std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
   const Settings& settings = run.settings;
-  optim::ScheduleOptions o = run.optimizer.schedule_options;
+  optim::ScheduleOptions o = run.schedule.options;
   o.steps_per_epoch = steps_per_epoch;
   o.total_steps = settings.epochs * steps_per_epoch;
   if (settings.max_steps > 0)
@@ -497,8 +497,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   TrainOptions o;
   o.epochs = settings.epochs;
   o.max_steps = settings.max_steps;
-  o.schedule = run.optimizer.schedule;
-  o.schedule_options = run.optimizer.schedule_options;
+  o.schedule = run.schedule.name;
+  o.schedule_options = run.schedule.options;
   o.clip_norm = settings.clip_norm;
   o.task = run.task;
   if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
@@ -513,9 +513,9 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.mixing = run.augmentation.mixing;
   o.run_dir = dir;
   o.resume = resume;
-  o.keep_checkpoints = settings.keep_checkpoints;
-  o.checkpoint_steps = settings.checkpoint_steps;
-  o.checkpoint_seconds = settings.checkpoint_seconds;
+  o.keep_checkpoints = run.checkpoints.keep;
+  o.checkpoint_steps = run.checkpoints.steps;
+  o.checkpoint_seconds = run.checkpoints.seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
       kModelKey,
