@@ -132,14 +132,16 @@ class NetworkBuilder {
     return nn::AnyModule(std::static_pointer_cast<const nn::Module>(part));
   }
 
-  // Scores of each token at each place, of each place for both ends of an answer, or of classes.
+  // Scores of each token at each place, of each place for both ends of an answer, of classes, or of
+  // classes for each pixel.
   void check_output(const Tensor& x) const {
     const Info& info = head_.info;
     const bool spans = info.finds_spans();
     const std::int64_t rows = spans ? 2 : info.input[info.input.rank() - 1],
                        scores = spans ? info.input[0] : info.classes;
-    const bool fits =
-        info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores : x.rank() == 2;
+    const bool maps = x.rank() == 4 && x.size(1) == info.classes;
+    const bool fits = info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores
+                                  : x.rank() == 2 || maps;
     if (fits) return;
     throw FileFault{
         head_.layers->line,
@@ -151,7 +153,7 @@ class NetworkBuilder {
                                 "]: scores of every token for every "
                                 "position, as { linear = \"classes\" } gives")
                           : std::string("[N, outputs], as \"flatten\" and { linear = "
-                                        "\"classes\" } give"))};
+                                        "\"classes\" } give, or [N, classes, H, W]"))};
   }
 
   template <class Part>

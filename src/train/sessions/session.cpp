@@ -61,8 +61,8 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
   if (!settings.tokenizer.empty() && !model.takes_tokens())
     throw ValueError(cat("setting 'tokenizer' is '", settings.tokenizer, "', but model '",
                          settings.model, "' takes no text"));
-  if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
-  if (tokenizer->size() > model.vocabulary)
+  if (tokenizer == nullptr) return;
+  if (tokenizer->size() > model.input_tokens(tokenizer->size()))
     throw ValueError(cat(
         "the tokenizer has ", tokenizer->size(), " tokens, model '", settings.model, "' ",
         model.vocabulary,
@@ -189,6 +189,15 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
   // Groups without parameters are of no use to an optimizer.
   std::erase_if(groups, [](const optim::ParameterGroup& g) { return g.parameters.empty(); });
   return groups;
+}
+
+// Augmentation moves the pixels of an image, and would leave targets for its pixels where they are.
+void check_augmentation(const ResolvedRun& run, const data::Dataset& set) {
+  const bool moves = run.augmentation.plain.any() || run.augmentation.steps.any();
+  if (!moves || set.target_shape().rank() < 2) return;
+  throw ValueError(cat("setting 'augment' is '", run.settings.augment, "', but a target of '",
+                       run.settings.data, "' is ", set.target_shape(),
+                       ", and augmentation transforms images only: use none"));
 }
 
 // What the network gives must be what the data asks for: found out before a run has a folder.
@@ -338,6 +347,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   if (settings.classes < outputs)
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
                          "' has ", outputs));
+  check_augmentation(run, *sets.train);
   net = make_net(run, settings.classes);
   check_outputs(*sets.train);
   if (settings.standardize && is_table(*sets.train))
