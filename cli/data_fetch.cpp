@@ -4,6 +4,9 @@
 #include <tenon/data.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
+#include <tenon/task.h>
+#include <tenon/train.h>
+#include <tenon/weights.h>
 
 #include <algorithm>
 #include <exception>
@@ -165,10 +168,12 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
   const models::Info info = models::info(set.model);
   const std::string weights =
       fmt::format("{} --weights {}/{}", set.model, shell_word(folder), set.files[0].name);
-  if (info.input.rank() == 3) return fmt::format("tenon predict {} photo.jpg", weights);
-  return fmt::format("tenon {} {} --tokenizer {} {}", info.masked ? "predict" : "generate", weights,
-                     shell_word(folder),
-                     info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
+  train::Settings settings;
+  settings.model = set.model;
+  const train::TaskWords words = train::task_of(settings)->words(info);
+  if (!info.takes_tokens()) return fmt::format("tenon {} {} photo.jpg", words.command, weights);
+  return fmt::format("tenon {} {} --tokenizer {} {}", words.command, weights, shell_word(folder),
+                     words.first.empty() ? words.arguments : words.first);
 }
 
 int fetch(const FetchOptions& options) {

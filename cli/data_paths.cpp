@@ -35,7 +35,7 @@ UpdateOptions update_of(const Chosen& chosen) {
 }
 
 Network by_recipe(const std::string& name, const models::Recipe& recipe, const std::string& text) {
-  return {name, recipe.batch, {}, false, text, update_of(recipe)};
+  return {name, recipe.batch, {}, "", text, update_of(recipe)};
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Network network_of(const std::string& name_or_run) {
     return {settings.model,
             settings.batch,
             {settings.classes, settings.activation, {}, settings.head},
-            model.task().output_form() == train::OutputForm::Values,
+            model.task().name(),
             settings.network,
             update_of(settings),
             settings.precision};

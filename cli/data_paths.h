@@ -25,7 +25,7 @@ struct Network {
   std::string name;
   std::int64_t batch = 0;  ///< the recipe's, or the run's
   models::Options options{};
-  bool quantities = false;         ///< whether it predicts numbers (only of a run)
+  std::string task{};              ///< the run's; "": the network's own, or classification
   std::string text{};              ///< text of a network file; `name` is its path
   UpdateOptions update{};          ///< the recipe's, or the run's
   std::string precision = "fp32";  ///< precision of the run

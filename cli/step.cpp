@@ -5,6 +5,8 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/shapes_only.h>
+#include <tenon/task.h>
+#include <tenon/train.h>
 
 #include "errors.h"
 
@@ -31,15 +33,26 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
   return shape;
 }
 
-// Random integers below `limit`, or a tensor without memory if nothing will be computed.
-Tensor drawn(const Shape& shape, std::int64_t limit) {
-  return ShapesOnly::is_on() ? without_memory(shape, DType::Int64, current_device())
-                             : randint(0, limit, shape).compute();
+// The random values, or a tensor without memory if nothing will be computed.
+Tensor drawn(const Tensor& values) {
+  return ShapesOnly::is_on() ? without_memory(values.shape(), values.dtype(), current_device())
+                             : values.compute();
 }
 
-Tensor drawn_numbers(const Shape& shape) {
-  return ShapesOnly::is_on() ? without_memory(shape, DType::Float32, current_device())
-                             : randn(shape).compute();
+// What the network is for and its loss, as a run of it would have them.
+struct Aim {
+  std::shared_ptr<const train::Task> task;
+  nn::Loss loss;
+};
+
+Aim aim_of(const Network& network, const nn::AnyModule& net) {
+  train::Settings settings;
+  settings.model = network.name;
+  settings.network = network.text;
+  if (!network.task.empty()) settings.task = network.task;
+  const std::shared_ptr<const train::Task> task = train::task_of(settings);
+  const models::Info info = network.info();
+  return {task, task->loss({settings, info, net})};
 }
 
 std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
@@ -64,12 +77,12 @@ Step begin(const Network& network, std::int64_t batch) {
   const models::Info info = network.info();
   manual_seed(0);
   const Shape input = with_batch(info.input, batch);
-  const std::int64_t outputs = network.options.classes > 0 ? network.options.classes : info.classes,
-                     words = info.vocabulary > 0 && !info.masked ? info.vocabulary : outputs;
-  return {network.create(),
-          nullptr,
-          {},
-          {info.takes_tokens() ? drawn(input, words) : drawn_numbers(input)}};
+  const std::int64_t outputs = network.options.classes > 0 ? network.options.classes : info.classes;
+  return {
+      network.create(),
+      nullptr,
+      {},
+      {drawn(info.takes_tokens() ? randint(0, info.input_tokens(outputs), input) : randn(input))}};
 }
 
 }  // namespace
@@ -80,20 +93,13 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
     throw UsageError("--clip-norm is " + std::to_string(clip_norm) + ", must be at least 0",
                      "give a number above 0, or 0 for no clipping");
   Step step = begin(network, batch);
-  const Shape out = step.net(step.inputs[0]).shape();
-  const std::int64_t classes = out[out.rank() - 1];
-  const bool tokens = network.info().tokens;
-  if (network.quantities)
-    step.inputs.push_back(drawn_numbers({batch, classes}));
-  else
-    step.inputs.push_back(drawn(tokens ? Shape({batch * out[1]}) : Shape({batch}), classes));
+  const Aim aim = aim_of(network, step.net);
+  const Shape scores = aim.task->scores(step.net(step.inputs[0])).shape();
+  step.inputs.push_back(drawn(aim.task->random_targets(scores)));
   step.optimizer = make_optimizer(step.net, update);
-  step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm, tokens,
-                           quantities = network.quantities](const std::vector<Tensor>& inputs) {
-    const Tensor scores = net(inputs[0]);
-    const Tensor loss = quantities
-                            ? mse_loss(scores, inputs[1])
-                            : cross_entropy(tokens ? flatten(scores, 0, 1) : scores, inputs[1]);
+  step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm,
+                           aim](const std::vector<Tensor>& inputs) {
+    const Tensor loss = aim.loss(aim.task->scores(net(inputs[0])), inputs[1]);
     std::vector<Tensor> grads = grad(loss, optimizer->parameters());
     if (clip_norm > 0) grads = optim::clip_grad_norm(grads, clip_norm).grads;
     std::vector<Tensor> outputs = optimizer->updates(grads);

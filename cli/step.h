@@ -21,10 +21,10 @@ struct Step {
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
 };
 
-/// Random normal input, random classes or tokens (random normal targets for regression), and the
-/// optimizer update. Throws ValueError for an unknown model or a batch size below 1, UsageError for
-/// a negative norm. Under ShapesOnly nothing is generated: the step can be planned at once,
-/// whatever the size of the network.
+/// Random input, random targets and the loss of the network's task, and the optimizer update.
+/// Throws ValueError for an unknown model or a batch size below 1, UsageError for a negative norm.
+/// Under ShapesOnly nothing is generated: the step can be planned at once, whatever the size of the
+/// network.
 Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update);
 /// `result`: data type of the output.
 Step inference_step(const Network& network, std::int64_t batch, DType result = DType::Float32);

@@ -103,7 +103,7 @@ INNER = {
         "runs": ["settings"],  # the run folder and its records
         "fitting": ["tasks", "runs", "adapting", "batches"],  # the Trainer
         "sessions": ["fitting", "runs", "settings", "adapting", "batches"],  # what a run trains
-        "evaluating": ["sessions", "fitting", "tasks", "runs", "settings", "batches"],  # opened models
+        "evaluating": ["sessions", "fitting", "tasks", "texts", "runs", "settings", "adapting", "batches"],  # opened models
     },
     "src/cuda/engines": {
         "launch": [],  # shared by all launches: words of sources and arguments, counters

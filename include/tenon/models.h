@@ -69,6 +69,11 @@ struct Info {
   std::int64_t vocabulary = 0;
   /// Whether inputs are tokens.
   bool takes_tokens() const { return tokens || vocabulary > 0; }
+  /// The number that input tokens are below, for a network with this number of outputs: of a
+  /// language model, whose outputs are its tokens, the outputs; else `vocabulary`.
+  std::int64_t input_tokens(std::int64_t outputs) const {
+    return vocabulary > 0 && !masked ? vocabulary : outputs;
+  }
   /// Whether it answers questions: targets are the positions of an answer's first and last token,
   /// scores are [N, 2, L].
   bool finds_spans() const { return tokens && vocabulary > 0 && !masked; }

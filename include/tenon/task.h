@@ -183,6 +183,11 @@ class TENON_API Task {
   /// Targets drawn from the distribution that the scores describe; the optimizer levenberg
   /// measures the curvature with them. Default: the targets themselves.
   virtual Tensor drawn_targets(const Tensor& scores, const Tensor& target) const;
+  /// Random targets, as targets() gives them, for a step that is timed or planned without data.
+  /// Default: normal numbers, one for each score.
+  ///
+  /// @param scores  the shape of scores()
+  virtual Tensor random_targets(const Shape& scores) const;
 
   // ---- Metrics
   /// The number of correct predictions in a batch, an int64 scalar that is computed with the step.
@@ -214,6 +219,9 @@ class TENON_API Task {
   virtual std::vector<EvaluationRow> rows(const Evaluation& evaluation) const;
 
   // ---- Predictions
+  // predictions() and mean_over_views() may run while a function is traced (tenon/compute.h):
+  // TrainedModel calls them once for each shape of a request. Build their result from the arguments
+  // by operations; read no values of them on the host.
   /// The kind of the predictions. Default: OutputForm::Values.
   virtual OutputForm output_form() const { return OutputForm::Values; }
   /// Predictions from scores(). Default: the scores.
@@ -238,6 +246,7 @@ class TENON_API Classification : public Task {
   nn::Loss loss(const TaskNetwork& network) const override;
   Tensor mean_over_views(const Tensor& scores, std::int64_t views, DType targets) const override;
   Tensor drawn_targets(const Tensor& scores, const Tensor& target) const override;
+  Tensor random_targets(const Shape& scores) const override;
   Tensor correct(const Tensor& scores, const Tensor& target, const Tensor& kept) const override;
   bool has_training_accuracy(const data::Dataset& set) const override;
   std::vector<MetricInfo> metrics() const override;

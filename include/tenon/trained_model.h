@@ -32,6 +32,7 @@ struct ImageReading;
 
 namespace tenon::train {
 
+struct DataSource;  // (library use)
 class SampleRecord;
 
 /// An answer that is a span of a text.
@@ -285,7 +286,7 @@ class TENON_API TrainedModel {
   std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
-  std::optional<Selection> own_selection(const std::string& data) const;
+  std::optional<Selection> own_selection(const DataSource& given) const;
   std::optional<bool> trained_on(Selection& selection) const;
   Selection locate_own() const;
   void note_seen(Selection& selection, const data::Dataset& set, bool allowed,

@@ -120,8 +120,9 @@ void NetworkBuilder::check_output(const Tensor& x) const {
   const bool spans = info.finds_spans();
   const std::int64_t rows = spans ? 2 : info.input[info.input.rank() - 1],
                      scores = spans ? info.input[0] : info.classes;
-  const bool fits =
-      info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores : x.rank() == 2;
+  const bool maps = x.rank() == 4 && x.size(1) == info.classes;
+  const bool fits = info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores
+                                : x.rank() == 2 || maps;
   if (fits) return;
   throw FileFault{head_.layers->line,
                   cat("the last layer gives ", shape_text(x), ", must be ",
@@ -132,7 +133,7 @@ void NetworkBuilder::check_output(const Tensor& x) const {
                                           "]: scores of every token for every "
                                           "position, as { linear = \"classes\" } gives")
                                     : std::string("[N, outputs], as \"flatten\" and { linear = "
-                                                  "\"classes\" } give"))};
+                                                  "\"classes\" } give, or [N, classes, H, W]"))};
 }
 
 std::string NetworkBuilder::path_of(const std::string& name) const {

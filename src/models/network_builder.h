@@ -44,7 +44,7 @@ class NetworkBuilder {
   template <class Part>
   nn::AnyModule built(const std::shared_ptr<Part>& part);
   // The output must be scores: of every token for every position, of every position for both ends
-  // of an answer, or of classes.
+  // of an answer, of classes, or of classes for every pixel.
   void check_output(const Tensor& x) const;
   template <class Part>
   static Open open_of(Part& part, const std::string& path) {

@@ -132,7 +132,8 @@ bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.
 
 void require_no_runs(const std::string& dir) {
   if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
-    throw ValueError(cat(dir, " already holds runs: resume them, or choose another folder"));
+    throw make_error<ValueError>(FileName{dir},
+                                 " already holds runs: resume them, or choose another folder");
 }
 
 void create_folder(const std::string& dir) {
@@ -184,7 +185,7 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
-  if (settings.data.find(",fold=") != std::string::npos)
+  if (DataSource(settings.data).option("fold"))
     throw ValueError(
         cat("folds: '", settings.data, "' already selects one fold: remove 'fold' from it"));
   if (data::open_dataset(last.data, data::Split::Test,
@@ -207,7 +208,7 @@ std::vector<TrainResult> resume_folds(
   FoldsFile file = FoldsFile::read(dir);
   const FolderLock lock(dir);
   override_settings(file.settings, overrides);
-  file.settings.data = locate_data(file.settings.data, dir);
+  file.settings.data = locate_data(DataSource(file.settings.data), dir);
   file.settings.weights = locate_file(file.settings.weights, dir);
   file.settings.teacher = locate_file(file.settings.teacher, dir);
   file.settings.tokenizer = locate_file(file.settings.tokenizer, dir);

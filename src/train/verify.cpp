@@ -14,6 +14,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "run/tuning/tune.h"
 #include "train/runs/records.h"
@@ -75,8 +76,8 @@ Outcome play(const Made& run, const Circumstances& c) {
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ResolvedRun resolved(std::move(settings));
   const ContextScope scope(context_of(resolved));
-  // Only that schedule asks how well the network does, and nothing in a run asks the test part.
-  const bool asks = resolved.optimizer.schedule == "plateau";
+  // Nothing in a run depends on the test part.
+  const bool asks = resolved.schedule.follows_validation();
   Session session(
       resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
       c.resume && has_checkpoint(c.dir));
@@ -197,9 +198,10 @@ class ScratchFolder {
                         "; set TMPDIR to a folder"));
     path_ = parent / "tenon-verify-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr)
-      throw IoError(cat(parent.string(), ": cannot create a temporary folder there: ",
-                        std::generic_category().message(errno),
-                        "; set TMPDIR to a folder of your own"));
+      throw make_error<IoError>(
+          FileName{parent.string()},
+          ": cannot create a temporary folder there: ", std::generic_category().message(errno),
+          "; set TMPDIR to a folder of your own");
   }
   ~ScratchFolder() {
     std::error_code ignored;
@@ -221,7 +223,7 @@ VerifyReport verify_run(const std::string& dir, int steps,
     throw ValueError(
         cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
   Settings settings = Settings::of_run(dir);
-  settings.data = locate_data(settings.data, dir);
+  settings.data = locate_data(DataSource(settings.data), dir);
   settings.weights = locate_file(settings.weights, dir);
   settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";

@@ -19,7 +19,7 @@ RULES = [
     ("kind of task", "src", {"src/train/tasks/registry.cpp"}, KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
     ("kind of task", "cli", set(), KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
-    ("resolved", "src", {"src/train/settings/settings.cpp"}, r"\bmodel_info\s*\(",
+    ("resolved", "src", {"src/train/settings/recipes.cpp"}, r"\bmodel_info\s*\(",
      "a network is looked up once: take a ResolvedModel (train/settings/resolved.h), or SettingsNetwork::keep() before there is one"),
     ("opened", "cli", set(), r"settings\(\)\s*\.model_info", "an opened model knows its network: TrainedModel::info()"),
     ("banner", "", set(), r"^\s*//[ -]*-{8,}\s*$", "a heading is one line that fits"),

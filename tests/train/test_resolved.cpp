@@ -9,9 +9,12 @@
 #include <tenon/models.h>
 #include <tenon/train.h>
 
+#include "base/str.h"
 #include "io/folder.h"
+#include "train/runs/run_data.h"
 #include "train/sessions/planned.h"
 #include "train/sessions/session.h"
+#include "train/settings/data_source.h"
 #include "train/settings/resolved.h"
 #include "train/settings/settings.h"
 #include "train/toy.h"
@@ -115,10 +118,10 @@ TEST_CASE("resolved: texts within settings become values") {
   CHECK(run.compute.precision == Precision::Bf16);
   CHECK(run.compute.layer_precision == std::vector<std::pair<std::string, Precision>>{
                                            {"0", Precision::Fp32}, {"conv1", Precision::Tf32}});
-  CHECK(run.optimizer.schedule == "multistep");
-  CHECK(run.optimizer.schedule_options.milestones == std::vector{3.0, 6.5});
-  CHECK(run.optimizer.schedule_options.factors == std::vector{0.4, 0.2});
-  CHECK(run.optimizer.schedule_options.every == 2);
+  CHECK(run.schedule.name == "multistep");
+  CHECK(run.schedule.options.milestones == std::vector{3.0, 6.5});
+  CHECK(run.schedule.options.factors == std::vector{0.4, 0.2});
+  CHECK(run.schedule.options.every == 2);
   CHECK(run.optimizer.rates == std::vector<std::pair<std::string, double>>{{"fc", 2}});
   CHECK(run.optimizer.name == "sgd");
   CHECK(*run.optimizer.options.momentum == settings.momentum);
@@ -143,6 +146,56 @@ TEST_CASE("resolved: texts within settings become values") {
   settings.milestones = "6,3";
   CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'milestones' is '6,3'"),
                        ValueError);
+}
+
+TEST_CASE("resolved: a data source is taken apart") {
+  const TestFolder folder;
+  io::write_file(folder / "a,b.csv", "x,y\n1,2\n");
+  const auto of = [](const std::string& text) { return train::DataSource(text); };
+  const std::string file = folder / "a,b.csv", test = folder / "no,file.csv";
+  const train::DataSource rows = of(cat("csv:", file, ",decimal=,,label=y,test=", test));
+  CHECK(rows.kind == "csv");
+  CHECK(rows.paths == std::vector<std::string>{file});
+  CHECK(rows.test == folder / "no");
+  CHECK(rows.options == std::vector<std::string>{"decimal=,", "label=y", "file.csv"});
+  CHECK(rows.option("label") == "y");
+  CHECK_FALSE(rows.option("lab"));
+  CHECK(rows.names_test_part());
+  CHECK_FALSE(rows.has_images());
+  const train::DataSource beside("csv:a,b.csv,label=y", folder.path());
+  CHECK(beside.paths == std::vector<std::string>{"a,b.csv"});
+  const train::DataSource drawn = of("digits:100,20,validation=0.2,validation=0.1");
+  CHECK(drawn.kind == "digits");
+  CHECK_FALSE(drawn.has_path());
+  CHECK(drawn.is_generated());
+  CHECK(drawn.option("validation") == "0.1");  // the last one counts
+  CHECK(of("mnist,validation=0.2").kind == "mnist");
+  CHECK(of("mnist,validation=0.2").names_test_part());
+  CHECK_FALSE(of("mnist,validation=0.2").has_path());
+  CHECK(of("mnist:data,validation=0.2").paths == std::vector<std::string>{"data"});
+  CHECK(of("npy:a.npy,b.npy,c.npy,d.npy,seed=1").names_test_part());
+  CHECK_FALSE(of("npy:a.npy,b.npy,group=g.npy").names_test_part());
+  CHECK(of("folder:in,grey").has_images());
+  CHECK(of("vhs:tapes").known == nullptr);
+}
+
+TEST_CASE("resolved: what a source says of its images counts, the last word of several") {
+  Settings settings = Settings::for_model("resnet20");
+  settings.set("data", "folder:in,background=white,broken=error,background=black,broken=skip");
+  const train::ResolvedModel model(settings);
+  CHECK(model.images.background == "black");
+  CHECK_FALSE(model.images.broken_is_error);
+  CHECK(model.data.text == settings.data);
+}
+
+TEST_CASE("resolved: a published set is the run's own data whatever its options") {
+  const auto is_own = [](const char* given, const char* own) {
+    return train::is_own_data(train::DataSource(given), train::DataSource(own));
+  };
+  CHECK(is_own("mnist", "mnist,validation=0.1"));
+  CHECK(is_own("cifar10,validation=0.2", "cifar10"));
+  CHECK_FALSE(is_own("mnist", "cifar10"));
+  CHECK_FALSE(is_own("mnist", ""));
 }
 
 TEST_CASE("resolved: an opened model knows its network whatever is set") {

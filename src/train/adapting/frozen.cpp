@@ -11,6 +11,7 @@
 #include <tenon/published_weights.h>
 #include <tenon/weights.h>
 
+#include "base/make_error.h"
 #include "base/sort.h"
 #include "base/str.h"
 #include "graph/body.h"
@@ -245,8 +246,8 @@ namespace {
 // Throws if the file's family is not supported and its tensors do not all fit the network.
 void refuse_relative(const models::WeightFit& fit, const std::string& file) {
   if (!fit.unsupported.empty() && !(fit.missing.empty() && fit.misshapen.empty()))
-    throw NotSupported(
-        cat(file, ": this is ", fit.family, ": not supported, because ", fit.unsupported));
+    throw make_error<NotSupported>(FileName{file}, ": this is ", fit.family,
+                                   ": not supported, because ", fit.unsupported);
 }
 
 // What was left out or converted in reading the file: "; hub/w.pt: 2 of float8_e4m3fn read as
@@ -265,7 +266,8 @@ std::string take_fitting_weights(nn::AnyModule net, const std::string& file) {
   const models::WeightFit fit = models::fit_weights(opened, own);
   refuse_relative(fit, file);
   if (fit.tensors.empty())
-    throw ValueError(cat(file, ": no tensor in it fits the network: ", fit.differences()));
+    throw make_error<ValueError>(FileName{file},
+                                 ": no tensor in it fits the network: ", fit.differences());
   net.load_state_dict(fit.tensors, false);
   const std::string left = fit.differences();
   return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
@@ -278,8 +280,9 @@ TakenWeights take_all_weights(nn::AnyModule net, const std::string& model,
   const models::WeightFit fit = models::fit_weights(opened, net.state_dict());
   refuse_relative(fit, file);
   if (const std::string left = fit.differences(); !left.empty())
-    throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),
-                         " does not fit ", model, ": ", left));
+    throw make_error<ValueError>(FileName{file},
+                                 fit.family.empty() ? "" : cat(" (", fit.family, ")"),
+                                 " does not fit ", model, ": ", left);
   net.load_state_dict(fit.tensors, false);
   return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit),
               in_words(opened.notes())),

@@ -25,6 +25,7 @@
 #include "data/tables/table.h"
 #include "io/text/csv.h"
 #include "io/text/encoding.h"
+#include "train/evaluating/opened.h"
 #include "train/runs/run_data.h"
 #include "train/tasks/tasks.h"
 
@@ -86,9 +87,9 @@ std::vector<std::string> column_names(std::size_t width, bool quantities) {
 constexpr char kCsv[] = "csv:";
 
 // The source of a file, read as the run's data where it does not say otherwise.
-data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
+data::CsvSpec rows_of(const std::string& source, const DataSource& of_run) {
   return data::parse_csv_spec(
-      read_as_run(source.starts_with(kCsv) ? source : kCsv + source, run_data));
+      read_as_run(DataSource(source.starts_with(kCsv) ? source : kCsv + source), of_run));
 }
 
 std::int64_t columns_of_first_row(const std::string& bytes, const std::string& file,
@@ -105,7 +106,7 @@ std::int64_t columns_of_first_row(const std::string& bytes, const std::string& f
 // an attempt is known before its rows are read.
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
   const std::int64_t wanted = info().input.numel();
-  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const data::CsvSpec spec = rows_of(source, opened_->model.data);
   const std::string& file = spec.file;
   const std::string bytes = io::read_file(file);
   const auto open = [&](const data::CsvOptions& how) {
@@ -155,15 +156,15 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   options.label_name.clear();
   const auto set = open(options);
   if (!fits(set))
-    throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
-                         settings_.model, " takes ", wanted));
+    throw make_error<ShapeError>(FileName{file}, ": its rows give ", set->input_shape().numel(),
+                                 " inputs, and ", settings_.model, " takes ", wanted);
   return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 
 std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
   const auto set = open_rows(source);
   const bool numbers = is_numeric(task_->output_form());
-  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const data::CsvSpec spec = rows_of(source, opened_->model.data);
   const std::string& file = spec.file;
   const data::CsvOptions& options = spec.options;
   const std::string bytes =

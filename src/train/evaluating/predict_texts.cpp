@@ -212,8 +212,8 @@ class ClassedLines {
 
 TextLines TrainedModel::read_texts(const std::string& source) const {
   const models::Info& info = this->info();
-  const LineSource lines = parse_lines(
-      read_as_run(source.starts_with(kLines) ? source : kLines + source, settings_.data));
+  const LineSource lines = parse_lines(read_as_run(
+      DataSource(source.starts_with(kLines) ? source : kLines + source), opened_->model.data));
   const bool classes = info.takes_tokens() && task_->output_form() == OutputForm::Classes;
   if (classes) return ClassedLines(lines, class_names_).read();
   return whole_lines(lines);

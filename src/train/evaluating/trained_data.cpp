@@ -15,6 +15,7 @@
 #include <tenon/images.h>
 #include <tenon/train.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 #include "data/samples/sample_pieces.h"
@@ -63,21 +64,23 @@ Note note_on_loss(const Evaluation& evaluation, const data::Dataset& set) {
 Selection TrainedModel::select_data(const std::string& data,
                                     std::optional<data::Split> part) const {
   if (given_net_)
-    throw NotSupported(
-        cat(file_,
-            " was opened with a module of one's own, of whose data nothing is "
-            "known: evaluate with Trainer::evaluate(), or on what predict() returns"));
+    throw make_error<NotSupported>(
+        FileName{file_},
+        " was opened with a module of one's own, of whose data nothing is "
+        "known: evaluate with Trainer::evaluate(), or on what predict() returns");
   if (data.empty() && settings_.data.empty())
-    throw ValueError(cat(file_,
-                         " does not say what it is tested on, which was a file of the machine "
-                         "that trained it: name data, as with --data SPEC"));
+    throw make_error<ValueError>(
+        FileName{file_},
+        " does not say what it is tested on, which was a file of the machine "
+        "that trained it: name data, as with --data SPEC");
   const auto own_part = [&part](Selection own) {
     own.part = part.value_or(data::Split::Test);
     return own;
   };
   if (data.empty()) return own_part(locate_own());
-  if (!foreign_ && !is_drawn_source(data))
-    if (std::optional<Selection> own = own_selection(data)) {
+  const DataSource given(data);
+  if (!foreign_ && !given.is_generated())
+    if (std::optional<Selection> own = own_selection(given)) {
       if (data != own->data)
         own->notes.push_back({cat(data,
                                   " is the data that the run was trained on: it is read and "
@@ -87,20 +90,21 @@ Selection TrainedModel::select_data(const std::string& data,
                               {}});
       return own_part(std::move(*own));
     }
-  const bool apart = is_drawn_source(data) || names_test_part(data);
-  return {.data = foreign_ ? data : read_as_run(data, settings_.data),
+  const bool apart = given.is_generated() || given.names_test_part();
+  return {.data = foreign_ ? data : read_as_run(given, opened_->model.data),
           .part = part.value_or(apart ? data::Split::Test : data::Split::All),
           .own = !foreign_ && data == settings_.data};
 }
 
-// The run's data where `data` names its files.
-std::optional<Selection> TrainedModel::own_selection(const std::string& data) const {
+// The run's data where `given` names its files.
+std::optional<Selection> TrainedModel::own_selection(const DataSource& given) const {
   if (settings_.data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
-    return is_own_data(data, here.data) ? std::optional(std::move(here)) : std::nullopt;
+    return is_own_data(given, DataSource(here.data)) ? std::optional(std::move(here))
+                                                     : std::nullopt;
   } catch (const IoError&) {  // moved: the given path may be where it is now
-    const auto moved = moved_data(data, settings_.data);
+    const auto moved = moved_data(given, opened_->model.data);
     if (!moved) return std::nullopt;
     Selection there{.data = *moved, .own = true};
     return trained_on(there) == true ? std::optional(there) : std::nullopt;
@@ -110,16 +114,18 @@ std::optional<Selection> TrainedModel::own_selection(const std::string& data) co
 // The path as written, from the working folder; else from the run's folder or one above it. If the
 // first file that is found has other samples than the run was trained on, later places are tried.
 Selection TrainedModel::locate_own() const {
-  Selection first{.data = locate_data(settings_.data, run_), .own = true};
-  if (!has_path(first.data) || trained_on(first) != false) return first;
-  for (const std::string& place : data_near(settings_.data, run_)) {
+  const DataSource& data = opened_->model.data;
+  Selection first{.data = locate_data(data, run_), .own = true};
+  if (!data.has_path() || trained_on(first) != false) return first;
+  for (const std::string& place : data_near(data, run_)) {
     Selection other{.data = place, .own = true};
     if (place != first.data && trained_on(other) == true) return other;
   }
   if (first.data == settings_.data) return first;
-  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', was not found: '", first.data,
-                    "' has the same name, but the run was trained on other samples; give its new "
-                    "path with --data"));
+  throw make_error<IoError>(
+      "the data of ", run_, ", '", settings_.data, "', was not found: '", FileName{first.data},
+      "' has the same name, but the run was trained on other samples; give its new "
+      "path with --data");
 }
 
 // Whether the training part of the run's data, at this place, holds what the run learnt from; unset
@@ -236,15 +242,16 @@ std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection
 std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& selection) const {
   const std::string& data = selection.data;
   if (selection.source != nullptr) return selection.source;
-  if (data::is_image_source(data))
+  const DataSource given(data);
+  if (given.has_images())
     return std::make_shared<const data::Source>(data,
                                                 data::SourceOptions{.class_names = class_names_});
   data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
-  if ((task_->output_form() == OutputForm::Translation) != data.starts_with("text:"))
+  if ((task_->output_form() == OutputForm::Translation) != (given.kind == "text"))
     options.vocabulary = vocabulary_;
-  return std::make_shared<const data::Source>(as_long_as_seen(data, info()), options);
+  return std::make_shared<const data::Source>(as_long_as_seen(given, info()), options);
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,

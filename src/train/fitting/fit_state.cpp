@@ -99,21 +99,23 @@ void Fit::restore(Checkpoint checkpoint) {
   const std::int64_t full = p_.examples / p_.batch, all = full + (p_.examples % p_.batch > 0);
   const bool by_drop_last = saved.steps_per_epoch == full || saved.steps_per_epoch == all;
   if (saved.batch != p_.batch || saved.examples != p_.examples || !by_drop_last)
-    throw ValueError(cat(checkpoint.path, " was made with batches of ", saved.batch, " from ",
-                         saved.examples, " samples (", saved.steps_per_epoch, " an epoch), not ",
-                         p_.batch, " from ", p_.examples, " (", p_.steps_per_epoch,
-                         "): resume with the original data and batch size"));
+    throw make_error<ValueError>(
+        FileName{checkpoint.path}, " was made with batches of ", saved.batch, " from ",
+        saved.examples, " samples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
+        p_.examples, " (", p_.steps_per_epoch, "): resume with the original data and batch size");
   if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)
-    throw ValueError(cat(checkpoint.path,
-                         " was written with other training samples than the data has now: ",
-                         data_change(saved.data, p_.data),
-                         ". Samples that are now held out may have been trained on, so the run "
-                         "cannot be resumed: restore the data, or start a new run"));
+    throw make_error<ValueError>(
+        FileName{checkpoint.path},
+        " was written with other training samples than the data has now: ",
+        data_change(saved.data, p_.data),
+        ". Samples that are now held out may have been trained on, so the run "
+        "cannot be resumed: restore the data, or start a new run");
   if (!saved.teacher.empty() && !p_.teacher.empty() && saved.teacher != p_.teacher)
-    throw ValueError(cat(checkpoint.path,
-                         " was written with another teacher: its weights have changed since. The "
-                         "rest of the run would learn from another network than its beginning: "
-                         "restore the teacher's file, or start a new run"));
+    throw make_error<ValueError>(
+        FileName{checkpoint.path},
+        " was written with another teacher: its weights have changed since. The "
+        "rest of the run would learn from another network than its beginning: "
+        "restore the teacher's file, or start a new run");
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
@@ -124,13 +126,13 @@ void Fit::restore(Checkpoint checkpoint) {
   p_.first_step = saved.first_step;
   lay_out_steps();
   if (saved.step > total_)
-    throw ValueError(
-        cat(o_.run_dir, " has done ", saved.step, " steps (", saved.epoch_of(saved.step),
-            " epochs), more than the ",
-            o_.max_steps > 0 && saved.step > o_.max_steps
-                ? cat(o_.max_steps, " steps")
-                : cat(o_.epochs, o_.epochs == 1 ? " epoch" : " epochs"),
-            " that the run should end with: set at least as many epochs and steps, in all"));
+    throw make_error<ValueError>(
+        FileName{o_.run_dir}, " has done ", saved.step, " steps (", saved.epoch_of(saved.step),
+        " epochs), more than the ",
+        o_.max_steps > 0 && saved.step > o_.max_steps
+            ? cat(o_.max_steps, " steps")
+            : cat(o_.epochs, o_.epochs == 1 ? " epoch" : " epochs"),
+        " that the run should end with: set at least as many epochs and steps, in all");
   if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "data/tables/dates.h"
 #include "io/text/json.h"
-#include "train/runs/run_data.h"
+#include "train/settings/data_source.h"
 #include "train/settings/settings.h"
 
 namespace tenon::train {
@@ -92,7 +92,7 @@ std::string to_json(const ModelDescription& model) {
   if (s.preprocess != "auto") json["preprocess"] = s.preprocess;
   if (s.normalize != "auto") json["normalize"] = s.normalize;
   if (s.background != "auto") json["background"] = s.background;
-  if (!has_path(s.data)) json["data"] = s.data;
+  if (!DataSource(s.data).has_path()) json["data"] = s.data;
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
   if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
   if (model.table) json["table"] = json_of(*model.table);

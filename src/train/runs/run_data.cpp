@@ -1,4 +1,4 @@
-// Parses paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
+// Compares data sources, and looks for their paths.
 #include "train/runs/run_data.h"
 
 #include <algorithm>
@@ -11,12 +11,14 @@
 #include <tenon/text.h>
 
 #include "base/digest.h"
+#include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
+#include "train/settings/data_source.h"
 #include "train/settings/resolved.h"
 
 namespace tenon::train {
@@ -24,16 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string kind_of_source(const std::string& spec) { return spec.substr(0, spec.find(':')); }
-
 // The source with `change` applied to each of its paths, which are looked for from `base` on.
 template <class F>
-std::string with_paths(const std::string& spec, const fs::path& base, const F& change) {
-  const std::string kind = kind_of_source(spec);
-  const std::string rest = spec.substr(kind.size() + 1);
+std::string with_paths(const DataSource& source, const fs::path& base, const F& change) {
+  const std::string& kind = source.kind;
   std::string out;
   std::size_t which = 0;
-  for (const std::string& part : data::source_parts(rest, kind == "npy", base)) {
+  for (const std::string& part :
+       data::source_parts(source.text.substr(kind.size() + 1), kind == "npy", base)) {
     const std::size_t path = data::path_in_part(kind, part, which);
     out += which++ == 0 ? kind + ":" : ",";
     out += path == std::string::npos ? part : part.substr(0, path) + change(part.substr(path));
@@ -42,9 +42,9 @@ std::string with_paths(const std::string& spec, const fs::path& base, const F& c
 }
 
 // The first path that is not there when relative ones start at `base`.
-std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
+std::optional<std::string> missing_from(const DataSource& source, const fs::path& base) {
   std::optional<std::string> missing;
-  with_paths(spec, base, [&](const std::string& path) {
+  with_paths(source, base, [&](const std::string& path) {
     // A pattern names files of one folder.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
@@ -56,14 +56,14 @@ std::optional<std::string> missing_from(const std::string& spec, const fs::path&
 }
 
 // Fewer where more commas belong to names.
-std::size_t parts_from(const std::string& spec, const fs::path& base) {
-  const std::string kind = kind_of_source(spec);
-  return data::source_parts(spec.substr(kind.size() + 1), kind == "npy", base).size();
+std::size_t parts_from(const DataSource& source, const fs::path& base) {
+  const std::string& kind = source.kind;
+  return data::source_parts(source.text.substr(kind.size() + 1), kind == "npy", base).size();
 }
 
 // The source with its paths from `base` on.
-std::string from_base(const std::string& spec, const fs::path& base) {
-  return with_paths(spec, base, [&](const std::string& path) { return (base / path).string(); });
+std::string from_base(const DataSource& source, const fs::path& base) {
+  return with_paths(source, base, [&](const std::string& path) { return (base / path).string(); });
 }
 
 // A run's folder and those above it, nearest first.
@@ -73,30 +73,6 @@ std::vector<fs::path> folders_from(const std::string& run_dir) {
   for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
        base = base.parent_path())
     out.push_back(base);
-  return out;
-}
-
-// What a source names: its kind, the paths of its samples, its test file ("" without one), and the
-// other options.
-struct Named {
-  std::string kind{}, test{};
-  std::vector<std::string> paths{}, options{};
-};
-
-Named named(const std::string& spec) {
-  Named out{.kind = kind_of_source(spec)};
-  if (!has_path(spec)) return out;
-  const std::string rest = spec.substr(out.kind.size() + 1);
-  std::size_t which = 0;
-  for (const std::string& part : data::source_parts(rest, out.kind == "npy")) {
-    const std::size_t path = data::path_in_part(out.kind, part, which++);
-    if (part.starts_with("test=") && path != std::string::npos)
-      out.test = part.substr(path);
-    else if (path != 0)
-      out.options.push_back(part);
-    else
-      out.paths.push_back(part);
-  }
   return out;
 }
 
@@ -123,36 +99,33 @@ bool all_same(const std::vector<std::string>& a, const std::vector<std::string>&
 
 }  // namespace
 
-void refuse_tested_training(const std::string& spec) {
-  const Named source = named(spec);
+void refuse_tested_training(const DataSource& source) {
   const std::size_t count = source.paths.size();
   const std::string test = !source.test.empty()                 ? source.test
                            : source.kind == "npy" && count == 4 ? source.paths[2]
                                                                 : std::string();
   if (count > 0 && !test.empty() && same_path(source.paths[0], test))
-    throw ValueError(cat("data '", spec, "': the test part ", test,
-                         " is the training part: name another one, or leave it out and divide the "
-                         "samples (split=SHARE)"));
+    throw make_error<ValueError>(
+        "data '", source.text, "': the test part ", FileName{test},
+        " is the training part: name another one, or leave it out and divide the "
+        "samples (split=SHARE)");
 }
 
-bool read_alike(const std::string& a, const std::string& b) {
-  if (!has_path(a) || !has_path(b)) return a == b;
-  const Named first = named(a), second = named(b);
-  return first.kind == second.kind && first.paths.size() == second.paths.size() &&
-         first.test.empty() == second.test.empty() && first.options == second.options;
+bool read_alike(const DataSource& a, const DataSource& b) {
+  if (!a.has_path() || !b.has_path()) return a.text == b.text;
+  return a.kind == b.kind && a.paths.size() == b.paths.size() && a.test.empty() == b.test.empty() &&
+         a.options == b.options;
 }
 
-bool is_own_data(const std::string& data, const std::string& located) {
-  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return false;
-  if (!has_path(data) && !has_path(located)) return true;
-  const Named given = named(data), own = named(located);
+bool is_own_data(const DataSource& given, const DataSource& own) {
+  if (own.text.empty() || given.kind != own.kind) return false;
+  if (!given.has_path() && !own.has_path()) return true;
   return all_same(given.paths, own.paths, same_path) &&
          (given.test.empty() || same_path(given.test, own.test));
 }
 
-std::optional<std::string> moved_data(const std::string& data, const std::string& run_data) {
-  if (!has_path(data) || kind_of_source(data) != kind_of_source(run_data)) return std::nullopt;
-  const Named given = named(data), own = named(run_data);
+std::optional<std::string> moved_data(const DataSource& given, const DataSource& own) {
+  if (!given.has_path() || given.kind != own.kind) return std::nullopt;
   const auto same = [](const std::string& a, const std::string& b) {
     return last_name(a) == last_name(b);
   };
@@ -166,18 +139,17 @@ std::optional<std::string> moved_data(const std::string& data, const std::string
   return test.empty() ? out : out + ",test=" + test;
 }
 
-std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir) {
+std::vector<std::string> data_near(const DataSource& own, const std::string& run_dir) {
   std::vector<std::string> out;
-  if (!has_path(run_data)) return out;
+  if (!own.has_path()) return out;
   for (const fs::path& base : folders_from(run_dir))
-    if (!missing_from(run_data, base)) out.push_back(from_base(run_data, base));
+    if (!missing_from(own, base)) out.push_back(from_base(own, base));
   return out;
 }
 
-std::string read_as_run(const std::string& data, const std::string& run_data) {
-  const std::string kind = kind_of_source(data);
-  if (kind != kind_of_source(run_data) || !has_path(data)) return data;
-  const auto key_of = [](const std::string& option) { return option.substr(0, option.find('=')); };
+std::string read_as_run(const DataSource& given, const DataSource& own) {
+  const std::string& kind = given.kind;
+  if (kind != own.kind || !given.has_path()) return given.text;
   const bool rows = kind == "csv" || kind == "list" || kind == "lines" || kind == "pairs";
   const auto is_reading = [&](const std::string& key) {
     if (rows && (key == "separator" || key == "comment" || key == "quotes" || key == "header"))
@@ -187,13 +159,10 @@ std::string read_as_run(const std::string& data, const std::string& run_data) {
     if (kind == "lines") return key == "class" || key == "length";
     return (kind == "folder" || kind == "list") && (key == "frames" || key == "every");
   };
-  const Named given = named(data);
-  if (given.paths.empty()) return data;
-  std::string out = data;
-  for (const std::string& option : named(run_data).options) {
-    const std::string key = key_of(option);
-    const bool told = std::any_of(given.options.begin(), given.options.end(),
-                                  [&](const std::string& other) { return key_of(other) == key; });
+  std::string out = given.text;
+  for (const std::string& option : own.options) {
+    const std::string key = option.substr(0, option.find('='));
+    const bool told = given.option(key).has_value();
     const bool encoding = key == "encoding" && rows && kind != "csv" && !told &&
                           io::is_there(given.paths[0]) &&
                           io::not_utf8(io::read_file(given.paths[0])) != std::string::npos;
@@ -202,68 +171,46 @@ std::string read_as_run(const std::string& data, const std::string& run_data) {
   return out;
 }
 
-std::string as_long_as_seen(const std::string& data, const models::Info& model) {
-  if (data.find(",length=") != std::string::npos) return data;
-  const bool windows = model.tokens && data.starts_with("text:"),
-             lines = data.starts_with("lines:") && model.takes_tokens() &&
+std::string as_long_as_seen(const DataSource& source, const models::Info& model) {
+  if (source.option("length")) return source.text;
+  const bool windows = model.tokens && source.kind == "text",
+             lines = source.kind == "lines" && model.takes_tokens() &&
                      model.input[0] < data::ClassLineOptions().length;
-  return windows || lines ? cat(data, ",length=", model.input[0]) : data;
+  return windows || lines ? cat(source.text, ",length=", model.input[0]) : source.text;
 }
 
 std::int64_t text_length(const ResolvedModel& model) {
-  constexpr std::string_view kLength = "length=";
   const std::int64_t most = model.info().input[0];
-  if (!model.settings.data.starts_with("lines:")) return most;
-  std::int64_t length = data::ClassLineOptions().length;
-  for (const std::string& option : named(model.settings.data).options)
-    if (option.starts_with(kLength))
-      length = data::spec_number(option.substr(kLength.size()), model.settings.data);
+  const DataSource& source = model.data;
+  if (source.kind != "lines") return most;
+  const std::optional<std::string> told = source.option("length");
+  const std::int64_t length =
+      told ? data::spec_number(*told, source.text) : data::ClassLineOptions().length;
   return std::clamp<std::int64_t>(length, 1, most);
 }
 
-bool is_drawn_source(const std::string& spec) {
-  const data::SourceKind* const kind = data::source_kind(spec);
-  return kind != nullptr && kind->generated;
-}
-
-bool names_test_part(const std::string& spec) {
-  const data::SourceKind* const kind = data::source_kind(spec);
-  if (kind != nullptr && kind->published) return true;
-  const Named source = named(spec);
-  return !source.test.empty() || (source.kind == "npy" && source.paths.size() == 4);
-}
-
-bool has_test_files(const std::string& spec) {
-  if (names_test_part(spec)) return true;
-  const Named source = named(spec);
-  const bool divided =
-      std::find(source.options.begin(), source.options.end(), "parts=no") != source.options.end();
-  return source.kind == "folder" && !source.paths.empty() && !divided &&
+bool has_test_files(const DataSource& source) {
+  if (source.names_test_part()) return true;
+  return source.kind == "folder" && source.has_path() && source.option("parts") != "no" &&
          data::has_test_folder(source.paths[0]);
 }
 
-bool has_path(const std::string& spec) {
-  const data::SourceKind* const kind = data::source_kind(spec);
-  const std::size_t colon = spec.find(':');
-  return kind != nullptr && !kind->generated && colon == std::string_view(kind->name).size() &&
-         colon + 1 < spec.size();
-}
-
-std::string locate_data(const std::string& spec, const std::string& run_dir) {
-  if (!has_path(spec)) return spec;
-  const std::optional<std::string> missing = missing_from(spec, "");
-  if (!missing && spec.find(',') == std::string::npos) return spec;
+std::string locate_data(const DataSource& source, const std::string& run_dir) {
+  if (!source.has_path()) return source.text;
+  const std::optional<std::string> missing = missing_from(source, "");
+  if (!missing && source.text.find(',') == std::string::npos) return source.text;
   // A short name that is here by chance does not hide a longer one, with a comma, of the run.
-  const std::size_t parts_here = parts_from(spec, "");
+  const std::size_t parts_here = parts_from(source, "");
   for (const fs::path& base : folders_from(run_dir))
-    if (!missing_from(spec, base) && (missing || parts_from(spec, base) < parts_here))
-      return from_base(spec, base);
-  if (!missing) return spec;
-  throw IoError(cat("the data of ", run_dir, ", '", spec, "', is not here: there is no ", *missing,
-                    fs::path(*missing).is_relative()
-                        ? ", neither from this folder nor from the run's or one above it"
-                        : "",
-                    "; give its new path with --data"));
+    if (!missing_from(source, base) && (missing || parts_from(source, base) < parts_here))
+      return from_base(source, base);
+  if (!missing) return source.text;
+  throw make_error<IoError>("the data of ", run_dir, ", '", source.text,
+                            "', is not here: there is no ", FileName{*missing},
+                            fs::path(*missing).is_relative()
+                                ? ", neither from this folder nor from the run's or one above it"
+                                : "",
+                            "; give its new path with --data");
 }
 
 std::string locate_file(const std::string& path, const std::string& run_dir) {

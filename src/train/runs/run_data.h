@@ -11,10 +11,8 @@
 
 namespace tenon::train {
 
+struct DataSource;
 struct ResolvedModel;
-
-/// Whether a data source contains paths ("csv:flowers.csv"), which depend on the current folder.
-bool has_path(const std::string& spec);
 
 /// Finds a file or folder of a run's settings: a relative path is tried from the current folder,
 /// then from the run's folder and those above. Returns the path itself if it is not found.
@@ -26,45 +24,42 @@ std::string digest_of_path(const std::string& path);
 
 /// The source with existing paths: as written, or, for relative paths, relative to the run's folder
 /// or one above. Throws IoError that names the missing path and how to give its new location.
-std::string locate_data(const std::string& spec, const std::string& run_dir);
+std::string locate_data(const DataSource& source, const std::string& run_dir);
 
-/// Whether `data` names the same files (whatever its options) as `located`, the run's data source
-/// as found. Paths that resolve to the same file are the same. A `data` with another test file than
+/// Whether `given` names the same files (whatever its options) as `own`, the run's data source as
+/// found. Paths that resolve to the same file are the same. A source with another test file than
 /// the run's is not the run's data.
-bool is_own_data(const std::string& data, const std::string& located);
-/// `data` with the run's options appended if its paths have the same file names as the run's, else
+bool is_own_data(const DataSource& given, const DataSource& own);
+/// `given` with the run's options appended if its paths have the same file names as the run's, else
 /// none: a candidate for the run's data if its original files are missing.
-std::optional<std::string> moved_data(const std::string& data, const std::string& run_data);
+std::optional<std::string> moved_data(const DataSource& given, const DataSource& own);
 /// The run's data, searched in the folder of the run and those above, nearest first.
-std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir);
+std::vector<std::string> data_near(const DataSource& own, const std::string& run_dir);
 
-/// `data` with the run's options for the file format (separators, comments, quotes, headers,
-/// numbers, frames), if both are of one kind and `data` does not set them itself. The run's
+/// `given` with the run's options for the file format (separators, comments, quotes, headers,
+/// numbers, frames), if both are of one kind and `given` does not set them itself. The run's
 /// encoding is added for files that are not UTF-8. Table columns are found by the names stored in
 /// the model.
-std::string read_as_run(const std::string& data, const std::string& run_data);
+std::string read_as_run(const DataSource& given, const DataSource& own);
 
 /// Whether two sources read and split their samples in the same way, whatever their paths: same
 /// kind, same number of files, same options.
-bool read_alike(const std::string& a, const std::string& b);
+bool read_alike(const DataSource& a, const DataSource& b);
 
 /// Throws ValueError if the test part is the training part.
-void refuse_tested_training(const std::string& spec);
+void refuse_tested_training(const DataSource& source);
 
-/// Sets the length of text windows to the network's context, and limits lines to it, unless the
-/// data source sets a length.
-std::string as_long_as_seen(const std::string& data, const models::Info& model);
+/// The source with the length of text windows set to the network's context, and lines limited to
+/// it, unless the source sets a length.
+std::string as_long_as_seen(const DataSource& source, const models::Info& model);
 
 /// Number of tokens of one text that a model gets: the length it was trained with for "lines:FILE",
 /// else its context.
 std::int64_t text_length(const ResolvedModel& model);
 
-/// Whether a source generates its samples from seeds; its test part then has a seed of its own.
-bool is_drawn_source(const std::string& spec);
-/// Whether a source always has a test part: published datasets, and sources with "test=".
-bool names_test_part(const std::string& spec);
-/// Whether the test part has files of its own: names_test_part(), or a folder with a test folder.
-bool has_test_files(const std::string& spec);
+/// Whether the test part has files of its own: DataSource::names_test_part(), or a folder with a
+/// test folder.
+bool has_test_files(const DataSource& source);
 
 /// Applies settings to a resumed run. Throws ValueError for a setting that would change its
 /// results.

@@ -89,6 +89,23 @@ StateDict Checkpoint::part(const std::string& prefix) const {
   return out;
 }
 
+Settings settings_of_run(const std::string& dir) {
+  const std::string file = dir + "/settings.toml";
+  std::error_code ignored;
+  if (!fs::is_directory(io::system_path(dir), ignored))
+    throw make_error<IoError>(FileName{dir}, ": there is no such run folder");
+  if (const int folds = io::is_there(file) ? 0 : folds_in(dir); folds > 0)
+    throw make_error<IoError>(FileName{dir}, " holds ", folds,
+                              " folds, and each fold is a run: give one of them, as in ", dir,
+                              "/fold-1");
+  if (!io::is_there(file))
+    throw make_error<IoError>(
+        FileName{dir},
+        " holds no run: settings.toml is missing, which a run writes after its first "
+        "checkpoint. If the run was stopped earlier, start it again");
+  return Settings::of_run(dir);
+}
+
 namespace {
 
 // The one to be taken first comes last.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tenon/io.h>
+#include <tenon/train.h>
 
 #include "run/tuning/tune.h"
 #include "train/runs/records.h"
@@ -49,6 +50,10 @@ std::optional<Checkpoint> load_latest_checkpoint(
 
 /// Whether the run folder contains a checkpoint file, readable or not.
 bool has_checkpoint(const std::string& run_dir);
+
+/// The settings of a run folder. Throws IoError if the folder holds no run, and says what it holds
+/// instead; else as Settings::of_run().
+Settings settings_of_run(const std::string& dir);
 
 /// Checkpoint::settings of the newest checkpoint with a readable header; "" if there is none.
 std::string settings_of_latest_checkpoint(const std::string& run_dir);

@@ -61,8 +61,8 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
   if (!settings.tokenizer.empty() && !model.takes_tokens())
     throw ValueError(cat("setting 'tokenizer' is '", settings.tokenizer, "', but model '",
                          settings.model, "' takes no text"));
-  if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
-  if (tokenizer->size() > model.vocabulary)
+  if (tokenizer == nullptr) return;
+  if (tokenizer->size() > model.input_tokens(tokenizer->size()))
     throw ValueError(cat(
         "the tokenizer has ", tokenizer->size(), " tokens, model '", settings.model, "' ",
         model.vocabulary,
@@ -191,6 +191,15 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
   return groups;
 }
 
+// Augmentation moves the pixels of an image, and would leave targets for its pixels where they are.
+void check_augmentation(const ResolvedRun& run, const data::Dataset& set) {
+  const bool moves = run.augmentation.plain.any() || run.augmentation.steps.any();
+  if (!moves || set.target_shape().rank() < 2) return;
+  throw ValueError(cat("setting 'augment' is '", run.settings.augment, "', but a target of '",
+                       run.settings.data, "' is ", set.target_shape(),
+                       ", and augmentation transforms images only: use none"));
+}
+
 // What the network gives must be what the data asks for: found out before a run has a folder.
 void Session::check_outputs(const data::Dataset& set) const {
   if (run.info().takes_tokens()) return;
@@ -254,7 +263,7 @@ std::string note_on_precision(const ResolvedRun& run) {
 // A step of difference is rounding: half an epoch of an odd number of steps.
 std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
   const Settings& settings = run.settings;
-  optim::ScheduleOptions o = run.optimizer.schedule_options;
+  optim::ScheduleOptions o = run.schedule.options;
   o.steps_per_epoch = steps_per_epoch;
   o.total_steps = settings.epochs * steps_per_epoch;
   if (settings.max_steps > 0)
@@ -338,6 +347,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   if (settings.classes < outputs)
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", but '", settings.data,
                          "' has ", outputs));
+  check_augmentation(run, *sets.train);
   net = make_net(run, settings.classes);
   check_outputs(*sets.train);
   if (settings.standardize && is_table(*sets.train))
@@ -497,8 +507,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   TrainOptions o;
   o.epochs = settings.epochs;
   o.max_steps = settings.max_steps;
-  o.schedule = run.optimizer.schedule;
-  o.schedule_options = run.optimizer.schedule_options;
+  o.schedule = run.schedule.name;
+  o.schedule_options = run.schedule.options;
   o.clip_norm = settings.clip_norm;
   o.task = run.task;
   if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
@@ -513,9 +523,9 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.mixing = run.augmentation.mixing;
   o.run_dir = dir;
   o.resume = resume;
-  o.keep_checkpoints = settings.keep_checkpoints;
-  o.checkpoint_steps = settings.checkpoint_steps;
-  o.checkpoint_seconds = settings.checkpoint_seconds;
+  o.keep_checkpoints = run.checkpoints.keep;
+  o.checkpoint_steps = run.checkpoints.steps;
+  o.checkpoint_seconds = run.checkpoints.seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
       kModelKey,

@@ -74,14 +74,7 @@ std::vector<double> parse_channels(const std::string& text) {
   return out;
 }
 
-// The background of transparent images that a source names.
-std::optional<std::string> background_of(const std::string& data) {
-  constexpr std::string_view kKey = ",background=";
-  const std::size_t at = data.rfind(kKey);
-  if (at == std::string::npos) return {};
-  const std::size_t from = at + kKey.size();
-  return data.substr(from, data.find(',', from) - from);
-}
+constexpr char kBackground[] = "background", kBroken[] = "broken";  // options of image sources
 
 }  // namespace
 
@@ -136,26 +129,22 @@ data::Transforms parse_fitting(const std::string& text) {
   }
 }
 
-bool own_sizes(const Settings& settings) {
-  return settings.preprocess != "auto" || data::is_image_source(settings.data);
-}
-
-ImageSettings image_settings(const Settings& settings, const models::Info& network) {
-  ImageSettings out{own_sizes(settings), settings.preprocess, settings.normalize,
-                    settings.background};
+ImageSettings image_settings(const Settings& settings, const DataSource& source,
+                             const models::Info& network) {
+  ImageSettings out{settings.preprocess != "auto" || source.has_images(), settings.preprocess,
+                    settings.normalize, settings.background};
   if (out.any_size) {
     const Shape& input = network.input;
     if (out.preprocess == "auto") out.preprocess = kFit;
     if (out.normalize == "auto")
       out.normalize = input.rank() == 3 && input[0] == 3 ? kImageNet : "none";
-    if (out.background == "auto") out.background = background_of(settings.data).value_or("none");
+    if (out.background == "auto") out.background = source.option(kBackground).value_or("none");
   }
   out.resize = data::Transforms::parse(out.preprocess == "auto" ? kFit : out.preprocess);
   out.scale = parse_channel_scale(out.normalize);
   if (out.background != "auto" && out.background != "none")
     out.backdrop = io::parse_colour(out.background);
-  out.broken_is_error =
-      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
+  out.broken_is_error = settings.broken == "error" || source.option(kBroken) == "error";
   return out;
 }
 
@@ -163,18 +152,20 @@ ImageSettings image_settings(const Settings& settings, const models::Info& netwo
 // That of a network's file applies to image files and CIFAR, that of a built-in network to CIFAR.
 // The output of frozen parts is computed once if their input never changes, or for as many variants
 // as the setting asks for.
-AugmentChoice augmentation_of(const Settings& settings, const models::Info& network) {
-  const bool own = own_sizes(settings);
+AugmentChoice augmentation_of(const ResolvedModel& model) {
+  const Settings& settings = model.settings;
+  const bool own = model.images.any_size;
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);
   const bool stays = !settings.freeze.empty() && settings.frozen_variants == 0;
-  std::string recipe = network.recipe.augment;
+  std::string recipe = model.info().recipe.augment;
   if (recipe == "auto") recipe.clear();
   if (own && stays) return {};
   if (own)
     return parse_augment_choice(recipe.empty() || settings.network.empty() ? kUsualChanges : recipe,
                                 own);
-  return recipe.empty() || !settings.data.starts_with("cifar") ? AugmentChoice()
-                                                               : parse_augment_choice(recipe, own);
+  return recipe.empty() || !model.data.kind.starts_with("cifar")
+             ? AugmentChoice()
+             : parse_augment_choice(recipe, own);
 }
 
 void require_channels(const ChannelScale& scale, const std::string& model, const Shape& input) {
@@ -195,10 +186,11 @@ Settings with_preprocess_settings(const ResolvedModel& model) {
 ResolvedModel with_images_of_source(const ResolvedModel& model, const std::string& data) {
   Settings out = with_preprocess_settings(model);
   // What the run's data says is in the settings, or was changed there.
-  const auto told = background_of(data);
-  if (told && told != background_of(model.settings.data)) out.background = *told;
+  DataSource source(data);
+  const auto told = source.option(kBackground);
+  if (told && told != model.data.option(kBackground)) out.background = *told;
   out.data = data;
-  return ResolvedModel(std::move(out));
+  return {std::move(out), std::move(source)};
 }
 
 Settings with_images_of(Settings settings, const Shape& input, const std::string& normalize) {

@@ -13,6 +13,7 @@
 
 namespace tenon::train {
 
+struct DataSource;
 struct ResolvedModel;
 struct ResolvedRun;
 
@@ -48,15 +49,14 @@ struct ImageSettings {
   bool broken_is_error = false;          ///< an image that cannot be decoded ends the run
 };
 /// Throws ValueError for a setting that holds something else than it may.
-ImageSettings image_settings(const Settings& settings, const models::Info& network);
+ImageSettings image_settings(const Settings& settings, const DataSource& source,
+                             const models::Info& network);
 /// The augmentation of the training data. Throws ValueError.
-AugmentChoice augmentation_of(const Settings& settings, const models::Info& network);
+AugmentChoice augmentation_of(const ResolvedModel& model);
 /// Throws ValueError if the scale has numbers for another number of channels than the network's
 /// input.
 void require_channels(const ChannelScale& scale, const std::string& model, const Shape& input);
 
-/// Whether the data source has image files of any size.
-bool own_sizes(const Settings& settings);
 /// The settings as a model file holds them: with the values of ImageSettings.
 Settings with_preprocess_settings(const ResolvedModel& model);
 /// The same for other data than the run's: with the background of that data source, else the run's.

@@ -57,22 +57,27 @@ KeepOptions keep_options(const Settings& s) {
 
 }  // namespace
 
-ResolvedModel::ResolvedModel(Settings given)
+ResolvedModel::ResolvedModel(Settings given) : ResolvedModel(given, DataSource(given.data)) {}
+
+ResolvedModel::ResolvedModel(Settings given, DataSource source)
     : settings(std::move(given)),
+      data(std::move(source)),
       network(SettingsNetwork::keep(settings)),
       task(task_of(settings)),
       compute{precision_from_name(settings.precision),
               parse_layer_precision(settings.layer_precision), tune_from_name(settings.tune),
               settings.threads, static_cast<std::uint64_t>(settings.seed)},
-      images(image_settings(settings, network.info())) {
+      images(image_settings(settings, data, network.info())) {
   if (!settings.lora.empty()) lora = parse_lora(settings.lora);
 }
 
 ResolvedRun::ResolvedRun(Settings given)
     : ResolvedModel(std::move(given)),
-      augmentation(augmentation_of(settings, info())),
-      optimizer{settings.optimizer, optimizer_options(settings), parse_rates(settings.rate_of),
-                settings.schedule, schedule_options(settings)},
+      augmentation(augmentation_of(*this)),
+      optimizer{settings.optimizer, optimizer_options(settings), parse_rates(settings.rate_of)},
+      schedule{settings.schedule, schedule_options(settings)},
+      checkpoints{settings.keep_checkpoints, settings.checkpoint_steps,
+                  settings.checkpoint_seconds},
       frozen{parse_parts(settings.freeze), settings.unfreeze_after, keep_options(settings)} {}
 
 }  // namespace tenon::train

@@ -1,5 +1,5 @@
 // Settings with their meaning: the network that they describe, and the values that they hold as
-// text, such as LoRA options, milestones and augmentation, as typed values.
+// text, such as the data source, LoRA options, milestones and augmentation, as typed values.
 //
 // A command or a run resolves its settings once and passes the result on. What uses it parses no
 // text and looks no network up. Settings in their flat form stay what files hold.
@@ -20,6 +20,7 @@
 #include "models/network.h"
 #include "train/adapting/kept.h"
 #include "train/adapting/lora.h"
+#include "train/settings/data_source.h"
 #include "train/settings/images.h"
 
 namespace tenon::train {
@@ -38,8 +39,21 @@ struct OptimizerSettings {
   std::string name;
   optim::OptimizerOptions options{};
   std::vector<std::pair<std::string, double>> rates{};  ///< layers with factors of the rate
-  std::string schedule;
-  optim::ScheduleOptions schedule_options{};  ///< without numbers of steps: the data decides them
+};
+
+/// The learning-rate schedule.
+struct ScheduleSettings {
+  std::string name;                  ///< a name that optim::create_schedule() takes
+  optim::ScheduleOptions options{};  ///< without numbers of steps: the data decides them
+  /// Whether the rates depend on the results on the validation part.
+  bool follows_validation() const { return name == "plateau"; }
+};
+
+/// When checkpoints are written, and how many are kept.
+struct CheckpointSettings {
+  int keep = 2;            ///< the newest ones
+  std::int64_t steps = 0;  ///< between checkpoints inside an epoch; 0: by time
+  double seconds = 30;     ///< between checkpoints inside an epoch; 0: by steps
 };
 
 /// Layers that do not learn.
@@ -54,11 +68,14 @@ struct ResolvedModel {
   /// Throws ValueError for a setting that holds something else than it may, and as
   /// Settings::model_info().
   explicit ResolvedModel(Settings given);
+  /// The same with `source`, which is the setting `data` taken apart.
+  ResolvedModel(Settings given, DataSource source);
 
   /// What is known of the network.
   const models::Info& info() const { return network.info(); }
 
   Settings settings;
+  DataSource data;
   models::Network network;
   std::shared_ptr<const Task> task;  ///< not null
   ComputeSettings compute;
@@ -72,6 +89,8 @@ struct ResolvedRun : ResolvedModel {
 
   AugmentChoice augmentation;  ///< of the training data
   OptimizerSettings optimizer;
+  ScheduleSettings schedule;
+  CheckpointSettings checkpoints;
   FrozenSettings frozen;
 };
 

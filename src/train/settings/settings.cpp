@@ -14,12 +14,10 @@
 #include "base/str.h"
 #include "base/system/option_ranges.h"
 #include "device/parse.h"
-#include "io/text/numbers.h"
 #include "io/text/toml.h"
 #include "models/network.h"
 #include "train/adapting/lora.h"
 #include "train/settings/images.h"
-#include "train/settings/published.h"
 
 namespace tenon::train {
 namespace {
@@ -35,14 +33,11 @@ struct Field {
 };
 
 constexpr double kAny = 1e15;
-constexpr double kMostShare = 1000;  // of the learning rate, for a part
-
-constexpr char kNetwork[] = "network";  // written, and spoken of, only where there is one
 
 const Field kFields[] = {
     {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
-    {kNetwork, "content of the file that model names", &Settings::network},
+    {kNetworkKey, "content of the file that model names", &Settings::network},
     {"task",
      "what the network learns: classification, multi_label, regression, or a registered task; "
      "networks of text have a task of their own",
@@ -197,7 +192,7 @@ const Field& field(const std::string& key) {
   std::vector<std::string> names;
   for (const Field& f : kFields) {
     if (key == f.name) return f;
-    if (f.name != std::string(kNetwork)) names.emplace_back(f.name);
+    if (f.name != std::string(kNetworkKey)) names.emplace_back(f.name);
   }
   const std::string near = nearest(key, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat("there is no setting '", key, "'",
@@ -291,210 +286,6 @@ std::string text_of(const Settings& settings, const Field& f) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text) {
-  std::vector<std::pair<std::string, Precision>> out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at);
-    const std::size_t equals = item.find('=');
-    if (equals == std::string::npos || equals == 0)
-      throw ValueError(cat("setting 'layer_precision' holds '", item,
-                           "', must be LAYER=PRECISION, as in '0=fp32' or 'features.3=tf32'"));
-    out.emplace_back(item.substr(0, equals), precision_from_name(item.substr(equals + 1)));
-    at = end + 1;
-  }
-  return out;
-}
-
-std::vector<std::pair<std::string, double>> parse_rates(const std::string& text) {
-  std::vector<std::pair<std::string, double>> out;
-  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at);
-    const std::size_t equals = item.find('=');
-    double share = 0;
-    const bool known = equals != std::string::npos && equals != 0 &&
-                       io::parse_number(std::string_view(item).substr(equals + 1), share) &&
-                       share > 0 && share <= kMostShare;
-    if (!known)
-      throw ValueError(
-          cat("setting 'rate_of' holds '", item,
-              "', must be LAYER=FACTOR with a factor of the learning rate above 0 and up to ",
-              kMostShare, ", as in 'features=0.1'; to keep a layer fixed, use 'freeze'"));
-    out.emplace_back(item.substr(0, equals), share);
-    at = end + 1;
-  }
-  return out;
-}
-
-data::Augmentation parse_augment(const std::string& text) {
-  data::Augmentation out;
-  if (text == "none") return out;
-  const auto bad = [&text] {
-    throw ValueError(cat("setting 'augment' is '", text,
-                         "', must be auto, none, or any of crop=N, flip and cutout=N, once each, "
-                         "with commas between, N from 1 to 4096"));
-  };
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at), key = item.substr(0, item.find('='));
-    at = end + 1;
-    if (item == "flip" && !out.flip) {
-      out.flip = true;
-      continue;
-    }
-    if ((key != "crop" && key != "cutout") || key.size() == item.size()) bad();
-    std::int64_t& value = key == "crop" ? out.crop : out.cutout;
-    if (value != 0) bad();
-    const char* last = item.data() + item.size();
-    const auto [stop, error] = std::from_chars(item.data() + key.size() + 1, last, value);
-    if (error != std::errc() || stop != last || value < 1 || value > 4096) bad();
-  }
-  return out;
-}
-
-Milestones parse_milestones(const std::string& text) {
-  Milestones out;
-  const auto bad = [&text] {
-    throw ValueError(cat("setting 'milestones' is '", text,
-                         "', must be epochs in ascending order, as in '3,6', or each with a factor "
-                         "of lr, as in '3=0.4,6=0.2'"));
-  };
-  const auto number = [&bad](const std::string& item) {
-    double value = 0;
-    const char* last = item.data() + item.size();
-    const auto [end, error] = std::from_chars(item.data(), last, value);
-    if (error != std::errc() || end != last || !(value >= 0 && value < 1e6)) bad();
-    return value;
-  };
-  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at);
-    at = end + 1;
-    const std::size_t equals = std::min(item.find('='), item.size());
-    const double epoch = number(item.substr(0, equals));
-    if (!(epoch > (out.epochs.empty() ? 0 : out.epochs.back()))) bad();
-    out.epochs.push_back(epoch);
-    if (equals < item.size()) out.factors.push_back(number(item.substr(equals + 1)));
-  }
-  if (!out.factors.empty() && out.factors.size() != out.epochs.size()) bad();
-  return out;
-}
-
-models::Network SettingsNetwork::find(const Settings& s) {
-  if (s.described_ != nullptr && s.described_->is_of(s.model, s.network)) return *s.described_;
-  return s.network.empty() ? models::Network(s.model)
-                           : models::Network(models::NetworkFile{s.model, s.network});
-}
-
-const models::Network& SettingsNetwork::keep(Settings& s) {
-  if (s.described_ == nullptr || !s.described_->is_of(s.model, s.network))
-    s.described_ = std::make_shared<const models::Network>(find(s));
-  return *s.described_;
-}
-
-models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
-
-nn::AnyModule Settings::create_model(const models::Options& options) const {
-  return SettingsNetwork::find(*this).create(options);
-}
-
-std::string Settings::model_toml() const {
-  if (!network.empty()) return network;
-  return models::toml(model, {.classes = classes, .activation = activation, .head = head});
-}
-
-Settings Settings::for_model(const std::string& model) {
-  return with_recipe(
-      model, models::is_network_file(model) ? models::read_network(model).text : std::string());
-}
-
-// A recipe of one's own is checked as settings are, with the line to blame.
-void check_recipe(const Settings& settings, const models::Network& network) {
-  const io::TomlValue* recipe = network.recipe();
-  if (recipe == nullptr) return;
-  Settings scratch = settings;
-  for (const io::TomlEntry& entry : recipe->entries) try {
-      const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
-      scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
-      if (entry.key == "normalize")  // has as many channels as the network
-        require_channels(image_settings(scratch, network.info()).scale, scratch.model,
-                         network.info().input);
-    } catch (const ValueError& error) {
-      throw make_error<FormatError>(FileName{settings.model}, ", line ",
-                                    LineNumber{entry.value.line}, ": ", error.what());
-    }
-}
-
-Settings Settings::with_recipe(const std::string& model, const std::string& network) {
-  Settings s;
-  s.model = model;
-  s.network = network;
-  const models::Network& described = SettingsNetwork::keep(s);
-  const models::Recipe& r = described.info().recipe;
-  s.epochs = r.epochs;
-  s.batch = r.batch;
-  s.optimizer = r.optimizer;
-  s.lr = r.lr;
-  s.momentum = r.momentum;
-  s.weight_decay = r.weight_decay;
-  s.schedule = r.schedule;
-  s.milestones = r.milestones;
-  s.warmup = r.warmup;
-  s.data = r.data;
-  s.clip_norm = r.clip_norm;
-  s.input_mean = r.input_mean;
-  s.input_std = r.input_std;
-  s.normalize = r.normalize;
-  s.label_smoothing = r.label_smoothing;
-  s.beta2 = r.beta2;
-  s.eps = r.eps;
-  if (!network.empty()) check_recipe(s, described);
-  return s;
-}
-
-namespace {
-
-// The setting 'weights' of a file and of single settings, which come after it.
-std::string weights_in(const std::string& file,
-                       const std::vector<std::pair<std::string, std::string>>& overrides) {
-  std::string out;
-  if (!file.empty())
-    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file))
-      if (line.key == "weights") out = line.value;
-  for (const auto& [key, value] : overrides)
-    if (key == "weights") out = value;
-  return out;
-}
-
-}  // namespace
-
-Settings Settings::resolve(const std::string& model, const std::string& file,
-                           const std::vector<std::pair<std::string, std::string>>& overrides) {
-  std::string chosen = model;
-  for (const auto& [key, value] : overrides)
-    if (model.empty() && key == "model") chosen = value;
-  Settings s;
-  if (chosen.empty() && !file.empty()) {
-    std::string network;
-    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file)) {
-      if (line.key == "model") chosen = line.value;
-      if (line.key == kNetwork) network = line.value;
-    }
-    if (!network.empty()) s = with_recipe(chosen, network);
-  }
-  if (s.network.empty())
-    s = for_model(model_as_published(weights_in(file, overrides),
-                                     chosen.empty() ? Settings().model : chosen));
-  const std::string used = s.model, network = s.network;
-  if (!file.empty()) s.apply_file(file);
-  for (const auto& [key, value] : overrides)
-    if (key != "model") s.set(key, value);
-  s.model = used;
-  s.network = network;
-  return s;
-}
-
 // A rate that suits one optimizer ruins another: unless they were given, rates follow the choice.
 void Settings::use_rates_of(const std::string& chosen) {
   auto free = [&](const char* key) {
@@ -540,7 +331,7 @@ void Settings::apply_file(const std::string& path) {
 
 void Settings::apply_lines(const std::vector<SettingText>& lines, const std::string& path) {
   const auto text = std::find_if(lines.begin(), lines.end(),
-                                 [](const SettingText& line) { return line.key == kNetwork; });
+                                 [](const SettingText& line) { return line.key == kNetworkKey; });
   for (const SettingText& line : lines) {
     try {
       if (text != lines.end() && line.key == "model")
@@ -548,7 +339,8 @@ void Settings::apply_lines(const std::vector<SettingText>& lines, const std::str
       else
         set(line.key, line.value);
     } catch (const ValueError& error) {
-      throw ValueError(cat(path, ", line ", line.line, ": ", error.what()));
+      throw make_error<ValueError>(FileName{path}, ", line ", LineNumber{line.line}, ": ",
+                                   error.what());
     }
   }
 }
@@ -601,7 +393,7 @@ std::string Settings::toml() const {
   for (const Field& f : kFields) {
     const bool text = std::holds_alternative<std::string Settings::*>(f.member);
     const std::string value = text_of(*this, f);
-    if (f.name == std::string(kNetwork) && value.empty()) continue;
+    if (f.name == std::string(kNetworkKey) && value.empty()) continue;
     out += cat(f.name, " = ", text ? io::toml_quoted(value) : value, "  # ", f.help, "\n");
   }
   return out;
@@ -610,7 +402,7 @@ std::string Settings::toml() const {
 std::vector<Settings::Key> Settings::keys() const {
   std::vector<Key> out;
   for (const Field& f : kFields)
-    if (f.name != std::string(kNetwork)) out.push_back({f.name, f.help, text_of(*this, f)});
+    if (f.name != std::string(kNetworkKey)) out.push_back({f.name, f.help, text_of(*this, f)});
   return out;
 }
 

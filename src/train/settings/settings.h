@@ -21,6 +21,8 @@ namespace tenon::train {
 struct Settings;
 
 constexpr std::uint64_t kMostSettingsText = 8 << 20;  ///< bytes of a file with its network
+/// The setting with the network's text; written, and spoken of, only where there is one.
+constexpr char kNetworkKey[] = "network";
 
 struct SettingText {
   std::string key, value;

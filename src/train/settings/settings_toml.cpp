@@ -3,21 +3,23 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/text/toml.h"
 
 namespace tenon::train {
 namespace {
 
-std::string text_of_setting(const io::TomlValue& value, const std::string& where) {
+std::string text_of_setting(const std::string& key, const io::TomlValue& value,
+                            const std::string& source) {
   using Kind = io::TomlValue::Kind;
   if (value.is(Kind::String)) return value.text;
   if (value.is(Kind::Integer)) return cat(value.whole);
   if (value.is(Kind::Real)) return cat(value.real);
   if (value.is(Kind::Boolean)) return value.truth ? "true" : "false";
-  throw FormatError(
-      cat(where,
-          ": a setting must be a string, a number or a boolean; tables and lists are not allowed"));
+  throw make_error<FormatError>(
+      FileName{source}, ", line ", LineNumber{value.line}, ", '", key,
+      "': a setting must be a string, a number or a boolean; tables and lists are not allowed");
 }
 
 /// Files of earlier builds have other names for a setting and for one of its values.
@@ -32,8 +34,7 @@ std::vector<SettingText> settings_of(const io::TomlValue& table, const std::stri
   std::vector<SettingText> out;
   out.reserve(table.entries.size());
   for (const auto& [key, value] : table.entries) {
-    out.push_back({key, text_of_setting(value, cat(source, ", line ", value.line, ", '", key, "'")),
-                   value.line});
+    out.push_back({key, text_of_setting(key, value, source), value.line});
     use_present_names(out.back());
   }
   return out;

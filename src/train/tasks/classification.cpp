@@ -136,6 +136,15 @@ Tensor Classification::drawn_targets(const Tensor& scores, const Tensor& target)
   return cast(argmax(cast(scores, DType::Float32) + noise, 1), target.dtype());
 }
 
+// A class for each sample of scores [N, classes], for each place of scores [N, classes, …].
+Tensor Classification::random_targets(const Shape& scores) const {
+  if (scores.rank() < 2)
+    throw ShapeError(cat(name(), ": the network gives ", scores, ", must be [N, classes]"));
+  Shape targets({scores[0]});
+  for (int axis = 2; axis < scores.rank(); ++axis) targets.push_back(scores[axis]);
+  return randint(0, scores[1], targets);
+}
+
 // Ignored targets are never right.
 Tensor Classification::correct(const Tensor& scores, const Tensor& target,
                                const Tensor& kept) const {

@@ -122,6 +122,9 @@ class MultiLabel final : public Task {
     if (given != data.settings.classes) refuse_outputs(data, given, "labels");
   }
   nn::Loss loss(const TaskNetwork&) const override { return LabelLoss{}; }
+  Tensor random_targets(const Shape& scores) const override {
+    return cast(randint(0, 2, scores), DType::Float32);
+  }
   Tensor correct(const Tensor& scores, const Tensor& target, const Tensor&) const override {
     return sum(eq(gt(scores, 0), gt(target, 0.5)));
   }

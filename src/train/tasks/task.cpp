@@ -75,6 +75,8 @@ Tensor Task::correct(const Tensor&, const Tensor&, const Tensor&) const {
   return scalar(0, DType::Int64);
 }
 
+Tensor Task::random_targets(const Shape& scores) const { return randn(scores); }
+
 bool Task::has_training_accuracy(const data::Dataset&) const { return false; }
 std::vector<MetricInfo> Task::metrics() const { return {}; }
 std::string Task::monitored() const { return ""; }

@@ -61,6 +61,10 @@ Tensor TokenTask::drawn_targets(const Tensor& scores, const Tensor& target) cons
   return of_classes().drawn_targets(scores, target);
 }
 
+Tensor TokenTask::random_targets(const Shape& scores) const {
+  return of_classes().random_targets(scores);
+}
+
 Tensor TokenTask::correct(const Tensor& scores, const Tensor& target, const Tensor& kept) const {
   return of_classes().correct(scores, target, kept);
 }

@@ -21,6 +21,7 @@ class TokenTask : public Task {
   Tensor distillation(const Tensor& scores, const Tensor& teacher, const Tensor& target,
                       double temperature) const override;
   Tensor drawn_targets(const Tensor& scores, const Tensor& target) const override;
+  Tensor random_targets(const Shape& scores) const override;
   Tensor correct(const Tensor& scores, const Tensor& target, const Tensor& kept) const override;
   bool has_training_accuracy(const data::Dataset& set) const override;
   /// Scores of a large vocabulary stay on the device.

@@ -1,5 +1,7 @@
 // Text generation, one token at a time: a compiled step with the state of the previous tokens,
 // scores read back, and sampling on the host.
+#include "train/texts/generate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <tenon/train.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/philox.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
@@ -26,13 +29,6 @@ constexpr OptionRange<GenerateOptions> kGenerateRanges[] = {
     {"top_k", &GenerateOptions::top_k, at_least(0)},
     {"top_p", &GenerateOptions::top_p, above_to(0, 1)},
 };
-
-void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings) {
-  if (tokenizer != nullptr && tokenizer->size() > settings.classes)
-    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, and model '",
-                         settings.model, "' ", settings.classes,
-                         ": the tokenizer belongs to another network"));
-}
 
 // The tokens that may be drawn, likeliest first, with their probabilities: the `top_k` likeliest,
 // and of those the fewest that together reach `top_p` (Holtzman et al., "The curious case of neural
@@ -181,15 +177,23 @@ class TokenizerSpeech : public Speech {
 
 }  // namespace
 
+void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings) {
+  if (tokenizer != nullptr && tokenizer->size() > settings.classes)
+    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, and model '",
+                         settings.model, "' ", settings.classes,
+                         ": the tokenizer belongs to another network"));
+}
+
 std::string TrainedModel::generate(const std::string& prompt,
                                    const GenerateOptions& options) const {
   check_options("generate", options, kGenerateRanges);
   const auto* net = net_.as<models::Decoder>();
   const data::Tokenizer* tokenizer = options.tokenizer ? options.tokenizer.get() : tokenizer_.get();
   if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))
-    throw ValueError(cat(file_, ": model '", settings_.model,
-                         net == nullptr ? "' is not a language model: it cannot generate text"
-                                        : "' has no vocabulary: give a tokenizer"));
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+                                 net == nullptr
+                                     ? "' is not a language model: it cannot generate text"
+                                     : "' has no vocabulary: give a tokenizer");
   check_tokenizer(tokenizer, settings_);
   const ContextScope scope(context_);
   std::unique_ptr<Speech> speech;
@@ -210,36 +214,6 @@ std::string TrainedModel::generate(const std::string& prompt,
     if (k + 1 < options.tokens) speaker.take(token);
   }
   return added;
-}
-
-Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
-  const auto* net = net_.as<models::Decoder>();
-  if (net == nullptr)
-    throw ValueError(cat(file_, ": model '", settings_.model, "' is not a language model"));
-  if (tokens.empty()) throw ValueError("predict: the text is empty");
-  check_tokenizer(tokenizer_.get(), settings_);
-  const std::int64_t known = std::ssize(tokens),
-                     seen = net->context() > 0 ? std::min(known, net->context()) : known;
-  const ContextScope scope(context_);
-  const Tensor scores =
-      net_(Tensor::from(std::vector<std::int64_t>(tokens.end() - seen, tokens.end()), {1, seen}));
-  return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).compute();
-}
-
-std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
-  if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
-  if (text_unit_.empty())
-    throw ValueError(
-        cat(file_, ": model '", settings_.model, "' has no vocabulary: give a tokenizer"));
-  return vocabulary_->encode(text);
-}
-
-std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
-  if (tokenizer_ != nullptr)
-    return tokenizer_->decode(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
-  if (text_unit_.empty())
-    throw ValueError(cat(file_, ": model '", settings_.model, "' has no vocabulary"));
-  return vocabulary_->decode(tokens);
 }
 
 }  // namespace tenon::train

@@ -13,6 +13,7 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
+#include "base/make_error.h"
 #include "base/sort.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
@@ -230,9 +231,9 @@ std::vector<std::string> TrainedModel::translate(const std::vector<std::string>&
                                                  const TranslateOptions& options) const {
   const auto* net = net_.as<models::Translator>();
   if (net == nullptr || text_unit_.empty())
-    throw ValueError(
-        cat(file_, ": model '", settings_.model,
-            net == nullptr ? "' does not translate" : "' does not say which tokens it knows"));
+    throw make_error<ValueError>(
+        FileName{file_}, ": model '", settings_.model,
+        net == nullptr ? "' does not translate" : "' does not say which tokens it knows");
   const ContextScope scope(context_);
   std::vector<Tokens> sources;
   sources.reserve(texts.size());

@@ -1,0 +1,57 @@
+// Takes data sources apart.
+#include "train/settings/data_source.h"
+
+#include <utility>
+
+#include <tenon/data.h>
+#include <tenon/images.h>
+
+#include "data/samples/source_parts.h"
+
+namespace tenon::train {
+
+DataSource::DataSource(std::string source, const std::filesystem::path& base)
+    : text(std::move(source)), known(data::source_kind(text)) {
+  const std::size_t end = text.find_first_of(":,");
+  kind = text.substr(0, end);
+  if (end == std::string::npos || known == nullptr) return;
+  const std::string rest = text.substr(end + 1);
+  const bool has_paths = !known->generated && text[end] == ':' && !rest.empty();
+  if (!has_paths) {  // numbers and options
+    for (std::size_t from = 0; from < rest.size();) {
+      const std::size_t comma = std::min(rest.find(',', from), rest.size());
+      options.push_back(rest.substr(from, comma - from));
+      from = comma + 1;
+    }
+    return;
+  }
+  std::size_t which = 0;
+  for (std::string& part : data::source_parts(rest, kind == "npy", base)) {
+    const std::size_t path = data::path_in_part(kind, part, which++);
+    if (path == 0)
+      paths.push_back(std::move(part));
+    else if (path != std::string::npos && part.starts_with("test="))
+      test = part.substr(path);
+    else
+      options.push_back(std::move(part));
+  }
+}
+
+bool DataSource::has_images() const { return data::is_image_source(text); }
+
+bool DataSource::is_generated() const { return known != nullptr && known->generated; }
+
+bool DataSource::names_test_part() const {
+  constexpr std::size_t kArraysWithTest = 4;  // npy: inputs and targets of both parts
+  return (known != nullptr && known->published) || !test.empty() ||
+         (kind == "npy" && paths.size() == kArraysWithTest);
+}
+
+std::optional<std::string> DataSource::option(std::string_view key) const {
+  for (auto option = options.rbegin(); option != options.rend(); ++option)
+    if (option->size() > key.size() && option->starts_with(key) && (*option)[key.size()] == '=')
+      return option->substr(key.size() + 1);
+  return std::nullopt;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,45 @@
+// A data source as the setting `data` names it, "folder:photos,validation=0.1", taken apart once.
+//
+// The options stay text: the reader of the kind, in `data`, reads and checks them. What a run asks
+// of a source is here: its kind, its paths, and single options.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::data {
+struct SourceKind;
+}
+
+namespace tenon::train {
+
+struct DataSource {
+  DataSource() = default;
+  /// Takes a source apart; of an unknown kind, the text and kind are kept. A comma belongs to a
+  /// path if such a file or folder exists, where relative paths start at `base`.
+  explicit DataSource(std::string source, const std::filesystem::path& base = {});
+
+  std::string text{};                  ///< the source as it was given
+  std::string kind{};                  ///< "folder"
+  std::vector<std::string> paths{};    ///< of the samples; empty: samples are generated, or "mnist"
+  std::string test{};                  ///< path of the test part ("test=PATH"); "": none is named
+  std::vector<std::string> options{};  ///< all other parts, in order: "validation=0.1"
+  const data::SourceKind* known = nullptr;  ///< what is known of the kind; null: nothing
+
+  /// Whether it contains paths ("csv:flowers.csv"), which depend on the current folder.
+  bool has_path() const { return !paths.empty(); }
+  /// Whether the samples are image files (data::is_image_source()).
+  bool has_images() const;
+  /// Whether it generates its samples from seeds; its test part then has a seed of its own.
+  bool is_generated() const;
+  /// Whether it always has a test part: published datasets, and sources that name a test file.
+  bool names_test_part() const;
+  /// The value of an option, "0.1" of "validation=0.1"; of a repeated option the last one, which is
+  /// the one that counts.
+  std::optional<std::string> option(std::string_view key) const;
+};
+
+}  // namespace tenon::train
