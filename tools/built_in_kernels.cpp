@@ -57,7 +57,7 @@ void bench(const Row& row) {
   cli::Step training = cli::training_step(network, row.batch, cli::UpdateOptions());
   training.function(training.inputs);
   training.function.run_many(2, cli::shared_inputs(training));
-  cli::Step inference = cli::inference_step(network, row.batch);
+  cli::Step inference = cli::make_step("infer", network, row.batch, cli::UpdateOptions());
   inference.function(inference.inputs);
 }
 

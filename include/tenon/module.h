@@ -96,6 +96,14 @@ class TENON_API ModuleBase {
   /// Whether set_precision() gave this precision to this module or to a module below it.
   bool has_precision(Precision precision) const;
 
+  /// Converts all floating-point parameters and buffers of this module and the modules below it to
+  /// a floating-point dtype: `net.to(DType::Float64)`. The variables stay the same ones. Tensors
+  /// that were built from them before are refused when they are evaluated or differentiated.
+  /// Convert before you create the optimizer, whose state has the dtype of its parameters. Throws
+  /// ValueError for another dtype and inside a function that is being compiled. PyTorch: `to`,
+  /// `double`, `half`.
+  void to(DType dtype);
+
   /// All parameters and buffers by name: the variables themselves, not copies.
   StateDict state_dict() const;
   /// Copies values into parameters and buffers and converts dtypes. Returns the number of tensors

@@ -14,8 +14,9 @@ namespace tenon {
 /// Einstein summation: `einsum("bij,bjk->bik", {a, b})` multiplies the tensors along axes with
 /// equal letters and sums over letters that the result lacks. Without "->", the result has the
 /// letters that occur once, in alphabetical order. "..." stands for axes that broadcast; a letter
-/// twice in one operand takes a diagonal. Operands are multiplied from left to right. Throws
-/// ValueError for an equation that cannot be read and ShapeError for sizes that do not fit.
+/// twice in one operand takes a diagonal. Operands are multiplied from left to right. The dtype is
+/// that of a product; a single operand that is summed has the dtype of sum(). Throws ValueError for
+/// an equation that cannot be read and ShapeError for sizes that do not fit.
 TENON_API Tensor einsum(std::string_view equation, TensorList operands);
 /// Product over the last `axes` axes of `a` and the first `axes` axes of `b`.
 TENON_API Tensor tensordot(const Tensor& a, const Tensor& b, int axes = 2);

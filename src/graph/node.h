@@ -127,6 +127,8 @@ void release(Node* node) noexcept;
 /// advance_clock(), taken while no other thread could assign the variable, so that of
 /// two assignments the later one counts.
 void mark_assigned(Node& variable, std::uint64_t at) noexcept;
+/// Gives a variable a value of the same shape and another dtype, and this dtype.
+void convert_variable(const Tensor& variable, const Tensor& value);
 /// A variable that the node reads and that this thread assigned after the node was built; null if
 /// there is none.
 const Node* assigned_since(const Node& node) noexcept;

@@ -117,6 +117,15 @@ void assign_whole(Node& variable, Write&& write) {
 
 }  // namespace
 
+void convert_variable(const Tensor& variable, const Tensor& value) {
+  Node& node = *variable.node();
+  node.dtype = value.dtype();
+  if (value.node()->realised()) node.value = value.node()->value;
+  node.leaf->host_copy.reset();
+  node.leaf->rounded = Tensor();
+  mark_assigned(node, advance_clock());
+}
+
 void set_value(const Tensor& target, const void* data, std::size_t bytes) {
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;

@@ -112,7 +112,7 @@ FileLayer scale_layer(LayerKeys& keys, const LayerContext&) {
       ByPosition::Each);
 }
 
-constexpr FileKind kKinds[] = {
+constexpr FileKind kActivationKinds[] = {
     {"dropout", dropout_layer},
     {"flatten", flatten_layer, true},
     {"reshape", reshape_layer, true},
@@ -145,6 +145,6 @@ constexpr FileKind kKinds[] = {
 
 }  // namespace
 
-std::span<const FileKind> activation_kinds() { return kKinds; }
+std::span<const FileKind> activation_kinds() { return kActivationKinds; }
 
 }  // namespace tenon::models

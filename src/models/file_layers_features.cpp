@@ -307,7 +307,7 @@ FileLayer upsample_layer(LayerKeys& keys, const LayerContext& at) {
   });
 }
 
-constexpr FileKind kKinds[] = {
+constexpr FileKind kFeatureKinds[] = {
     {"linear", linear_layer},
     {"projection", projection_layer},
     {"conv1d", convolution_layer<1, false>},
@@ -344,6 +344,6 @@ constexpr FileKind kKinds[] = {
 
 }  // namespace
 
-std::span<const FileKind> feature_kinds() { return kKinds; }
+std::span<const FileKind> feature_kinds() { return kFeatureKinds; }
 
 }  // namespace tenon::models

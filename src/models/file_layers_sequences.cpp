@@ -320,7 +320,7 @@ FileLayer transformer_decoder_layer(LayerKeys& keys, const LayerContext& at) {
   return out;
 }
 
-constexpr FileKind kKinds[] = {
+constexpr FileKind kSequenceKinds[] = {
     {"embedding", embedding_layer, true},
     {"positions", positions_layer},
     {"sinusoid_positions", sinusoid_positions_layer},
@@ -337,6 +337,6 @@ constexpr FileKind kKinds[] = {
 
 }  // namespace
 
-std::span<const FileKind> sequence_kinds() { return kKinds; }
+std::span<const FileKind> sequence_kinds() { return kSequenceKinds; }
 
 }  // namespace tenon::models

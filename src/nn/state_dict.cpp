@@ -5,9 +5,12 @@
 
 #include <tenon/error.h>
 #include <tenon/nn.h>
+#include <tenon/shapes_only.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
+#include "graph/node.h"
+#include "graph/traced_state.h"
 #include "nn/walk.h"
 
 namespace tenon::nn {
@@ -68,6 +71,24 @@ StateDict by_first_names(const ModuleBase& module, StateDict given) {
 }
 
 }  // namespace
+
+void ModuleBase::to(DType dtype) {
+  if (!is_floating(dtype))
+    throw make_error<ValueError>("to: ", dtype,
+                                 " is given for a module: use a floating-point dtype");
+  if (is_tracing())
+    throw ValueError(
+        "to: a module is converted inside a function that is being compiled: convert it before");
+  std::vector<std::pair<Tensor, Tensor>> converted;
+  Walk::entries(*this, [&](const std::string&, ModuleState::Entry& e) {
+    if (is_floating(e.tensor.dtype()) && e.tensor.dtype() != dtype)
+      converted.emplace_back(e.tensor, cast(e.tensor, dtype));
+  });
+  if (!ShapesOnly::is_on())
+    for (const auto& [variable, value] : converted) value.compute();
+  for (const auto& [variable, value] : converted) convert_variable(variable, value);
+  note_state_changed();
+}
 
 StateDict ModuleBase::state_dict() const {
   StateDict out;

@@ -1,7 +1,6 @@
 // einsum() and its relatives: each pair of operands becomes one batched matrix product.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "base/contains.h"
 #include "base/make_error.h"
+#include "base/str.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -32,6 +32,10 @@ constexpr Label kEllipsis = 256;  // and above: the axes of "..."
   throw make_error<ValueError>(where("einsum"), ": '", std::string(equation), "' ", why);
 }
 
+constexpr bool is_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 // The labels of one term; `ellipsis` is the number of axes that "..." stands for.
 Labels labels_of(std::string_view equation, std::string_view term, int ellipsis) {
   Labels out;
@@ -39,10 +43,10 @@ Labels labels_of(std::string_view equation, std::string_view term, int ellipsis)
     if (term.substr(k).starts_with("...")) {
       for (int a = ellipsis; a-- > 0;) out.push_back(kEllipsis + a);
       k += 2;
-    } else if (std::isalpha(static_cast<unsigned char>(term[k])) != 0) {
+    } else if (is_letter(term[k])) {
       out.push_back(static_cast<unsigned char>(term[k]));
     } else {
-      refuse(equation, std::string("has '") + term[k] + "': axes are letters or '...'");
+      refuse(equation, cat("has '", term.substr(k, 1), "': axes are letters or '...'"));
     }
   }
   return out;
@@ -63,8 +67,7 @@ Equation parsed(std::string_view equation, TensorList operands) {
     left.remove_prefix(comma + 1);
   }
   if (terms.size() != operands.size())
-    refuse(equation, "has " + std::to_string(terms.size()) + " operands, and " +
-                         std::to_string(operands.size()) + " are given");
+    refuse(equation, cat("has ", terms.size(), " operands, and ", operands.size(), " are given"));
   Equation out;
   int most = 0;
   for (std::size_t k = 0; k < terms.size(); ++k) {
@@ -93,7 +96,7 @@ Equation parsed(std::string_view equation, TensorList operands) {
     const auto names = [&](const Labels& labels) { return contains(labels, l); };
     if (l < kEllipsis && std::none_of(out.operands.begin(), out.operands.end(), names))
       refuse(equation,
-             std::string("has the axis '") + static_cast<char>(l) + "' in the result only");
+             cat("has the axis '", std::string(1, static_cast<char>(l)), "' in the result only"));
   }
   return out;
 }
@@ -130,7 +133,9 @@ Term without_repeats(Term term) {
   return term;
 }
 
-Term summed(const Term& term, const Labels& keep) {
+// Sums over the labels that are not kept. The sum of integers is int64 if no product follows, as
+// sum() is; a product has the dtype of its operands.
+Term summed(const Term& term, const Labels& keep, bool is_alone = false) {
   Ints axes;
   Labels left;
   for (std::size_t k = 0; k < term.labels.size(); ++k) {
@@ -139,7 +144,9 @@ Term summed(const Term& term, const Labels& keep) {
     else
       axes.push_back(static_cast<std::int64_t>(k));
   }
-  return axes.empty() ? term : Term{cast(sum(term.x, axes), term.x.dtype()), left};
+  if (axes.empty()) return term;
+  const Tensor total = sum(term.x, axes);
+  return {is_alone ? total : cast(total, term.x.dtype()), left};
 }
 
 std::int64_t size_of(const Term& term, const Labels& labels) {
@@ -213,7 +220,7 @@ Tensor einsum(std::string_view equation, TensorList operands) {
       needed.insert(needed.end(), terms[k].labels.begin(), terms[k].labels.end());
     return needed;
   };
-  Term so_far = summed(terms[0], needed_from(1));
+  Term so_far = summed(terms[0], needed_from(1), terms.size() == 1);
   for (std::size_t k = 1; k < terms.size(); ++k) {
     const Labels later = needed_from(k + 1);
     const Term next = summed(terms[k], joined({later, so_far.labels}));

@@ -302,7 +302,9 @@ Found find_or_plan(const Traversal& t, std::span<const Tensor> roots,
   for (const std::uint64_t number : t.numbers) key.mix(number);
   if (const std::shared_ptr<CachedProgram> known = find_program(key))
     return {known->program, t.leaves, {}};
-  if (devices.size() == 1 && !t.numbers.empty())
+  // A GPU writes a constant alone without a compiler, whatever its number.
+  const bool is_fill = t.order.nodes.size() == 1 && devices[0].kind != Device::Kind::Cpu;
+  if (devices.size() == 1 && !t.numbers.empty() && !is_fill)
     if (std::optional<Found> found = with_number_leaves(t, roots, devices[0], planning))
       return std::move(*found);
   std::shared_ptr<const Program> program;

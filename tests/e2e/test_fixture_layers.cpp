@@ -162,6 +162,7 @@ TEST_CASE("attention: with weights, first and second gradients equal finite diff
     CAPTURE(name);
     Called layer = called(name);
     layer.net.load_state_dict(part(stored.at(name), "weights/"));
+    layer.net.to(DType::Float64);
     Tensors in = part(stored.at(name), "in/");
     const std::vector<std::string> keys{"query", "key", "value"};
     std::vector<Tensor> at;

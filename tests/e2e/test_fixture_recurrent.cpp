@@ -121,6 +121,7 @@ TEST_CASE("recurrent: first and second gradients equal finite differences") {
     CAPTURE(name);
     Fixture fixture = fixture_of(name);
     fixture.net.load_state_dict(part(stored.at(name), "weights/"));
+    fixture.net.to(DType::Float64);
     Tensors in = part(stored.at(name), "in/");
     const Tensors weights = part(stored.at(name), "g/");
     const Tensor x = cast(in.at("x"), DType::Float64).compute();

@@ -135,6 +135,7 @@ TEST_CASE("attention: first and second gradients equal finite differences") {
     CAPTURE(name);
     LayerFixture fixture = transformer_fixture(name);
     fixture.net.load_state_dict(part(stored.at(name), "weights/"));
+    fixture.net.to(DType::Float64);
     Tensors in = part(stored.at(name), "in/");
     std::vector<std::string> keys;
     std::vector<Tensor> at;

@@ -77,9 +77,10 @@ bool is_slice_of_rows(const Node& node) noexcept {
 std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64_t> numbers) {
   if (given_up_) return std::nullopt;
   if (last_.empty()) {
-    last_.assign(numbers.begin(), numbers.end());
+    // If memory ends on the way, `last_` is still empty.
     changes_.assign(numbers.size(), 0);
     leaves_.assign(numbers.size(), 0);
+    last_.assign(numbers.begin(), numbers.end());
     return std::nullopt;
   }
   for (std::size_t k = 0; k < numbers.size(); ++k) {
