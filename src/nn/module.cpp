@@ -109,6 +109,7 @@ ModuleBase::~ModuleBase() = default;
 // behind it has. A function that replaces handles while it is traced, as a loop over layers does,
 // will do so whenever it is traced.
 ModuleBase& ModuleBase::operator=(const ModuleBase& other) {
+  if (this == &other) return *this;
   if (traced_ && state_ != other.state_ && !is_tracing()) {
     ++state_->replaced;
     note_state_changed();

@@ -59,6 +59,19 @@ TENON_DEVICE float exp2_fast(float x) {
   return y;
 }
 
+/// 2 to the power x, within 2 units in the last place, including denormal results.
+TENON_DEVICE float exp2_approximate(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// 1 / x within 1 unit in the last place, including denormal results.
+TENON_DEVICE float reciprocal_approximate(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 /// 1 / x within 1 unit in the last place; results below the normal numbers are 0.
 TENON_DEVICE float reciprocal_fast(float x) {
   float y;

@@ -78,8 +78,14 @@ __device__ __forceinline__ T rounded(T x) {
 // Functions of numbers that were rounded to 16 bits, on the special function unit. Their errors are
 // far below the effect of that rounding on the result.
 
-/// Relative error at most 3e-7 + 8e-8 |x|; results below the normal numbers are 0.
-__device__ __forceinline__ float exp_near(float x) { return exp2_fast(x * 1.44269504f); }
+/// Relative error at most 3e-7 + 8e-8 |x|.
+///
+/// The selection is for NaN. ptxas takes the result of ex2 as a number above 0, and drops the
+/// comparisons of log1p() that tell NaN.
+__device__ __forceinline__ float exp_near(float x) {
+  const float y = exp2_approximate(x * 1.44269504f);
+  return x == x ? y : x;
+}
 /// Relative error at most 5e-6.
 __device__ __forceinline__ float tanh_near(float x) {
   const float large =
@@ -87,9 +93,10 @@ __device__ __forceinline__ float tanh_near(float x) {
   const float small = scalar::fused(x * x * x, -0.333333333f, x);
   return scalar::magnitude(x) < 0.0625f ? small : large;
 }
-/// Relative error at most 1e-6 + 8e-8 |x|; results below the normal numbers are 0.
+/// Relative error at most 1e-6 + 8e-8 |x|; 0 below x = -88.7.
 __device__ __forceinline__ float sigmoid_near(float x) {
-  return reciprocal_fast(1.0f + exp2_fast(x * -1.44269504f));
+  const float y = reciprocal_approximate(1.0f + exp2_approximate(x * -1.44269504f));
+  return x == x ? y : x;  // as in exp_near()
 }
 
 /// A coordinate that compares with coordinates as x does: -1 if x cannot be a coordinate.
