@@ -13,6 +13,7 @@
 #include <tenon/optim.h>
 #include <tenon/train.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -118,13 +119,23 @@ void run_networks(const std::string& folder) {
       trained.evaluate();
       for (const std::int64_t count : {1, 5})
         trained.predict(zeros({count, 1, 28, 28}, DType::UInt8));
+      trained.predict(*trained.open_set({.data = drawn, .part = data::Split::Test}), 0, 5,
+                      [](train::Prediction&&, const Tensor&) {});
     }
   }
 }
 
 /// Adds the kernels of `sources` for an architecture: ten times the compute capability; 0 for PTX.
-void add_kernels(std::vector<cuda::BuiltIn>& kernels, const std::vector<cuda::Source>& sources,
-                 int arch, const cuda::KernelCache& cache) {
+/// Kernels that are there already are left out.
+void add_kernels(std::vector<cuda::BuiltIn>& kernels, std::vector<cuda::Source> sources, int arch,
+                 const cuda::KernelCache& cache) {
+  std::erase_if(sources, [&](const cuda::Source& source) {
+    const std::string option = cuda::nvrtc().choose_arch(arch).option;
+    const auto key = cuda::built_in_key(source, option);
+    return std::any_of(kernels.begin(), kernels.end(), [&](const cuda::BuiltIn& k) {
+      return k.arch_option == option && k.key == key;
+    });
+  });
   const std::size_t first = kernels.size();
   kernels.resize(first + sources.size());
   parallel_for(static_cast<std::int64_t>(sources.size()), [&](std::int64_t i, int) {
@@ -142,7 +153,7 @@ void write_store(const std::string& path, const std::string& other) {
   std::vector<cuda::BuiltIn> kernels;
   if (!other.empty()) kernels = cuda::read_store(io::read_file(other));
   const cuda::KernelCache cache(cache_folder_of("kernels"));
-  for (const int gpu : {0, 1}) {
+  for (const int gpu : {0, 1, 2}) {
     set_device(cat("cuda:", gpu));
     for (const Tune mode : {Tune::Read, Tune::Off}) {
       set_tune(mode);
@@ -151,9 +162,10 @@ void write_store(const std::string& path, const std::string& other) {
     cuda::measure_rates(gpu);
     const std::vector<cuda::Source> sources = cuda::sources_for(gpu);
     const int arch = cuda::target_of(gpu).arch;
-    add_kernels(kernels, sources, arch, cache);
-    // GPUs that are newer than the compiler run the kernels for GPUs before Hopper.
-    if (arch == 80) add_kernels(kernels, sources, 0, cache);
+    if (arch <= 90) add_kernels(kernels, sources, arch, cache);
+    // GPUs that are newer than the compiler run the kernels for GPUs before Hopper. Tiles depend on
+    // the number of multiprocessors, so those of a newer GPU are added.
+    if (arch != 90) add_kernels(kernels, sources, 0, cache);
   }
   fs::remove_all(folder);
   const std::string store = cuda::make_store(toolkit, kernels);

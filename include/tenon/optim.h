@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -179,6 +180,8 @@ struct Parameters {
   Parameters(std::vector<ParameterGroup> list) : groups(std::move(list)) {}  // NOLINT
   /// A list of variables, as one group.
   TENON_API Parameters(const std::vector<Tensor>& list);  // NOLINT
+  /// The same: `optim::Sgd sgd({weight, bias}, {.lr = 0.1});`
+  Parameters(std::initializer_list<Tensor> list) : Parameters(std::vector<Tensor>(list)) {}
 };
 
 /// Options of Sgd, with PyTorch's names.

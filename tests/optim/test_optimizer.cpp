@@ -41,6 +41,21 @@ TEST_CASE("optim: a plain loop reduces the loss") {
   }
 }
 
+TEST_CASE("optim: parameters are a module, groups, or a list of variables") {
+  const Tensor a = parameter({3}), b = parameter({-2, 1});
+  const nn::Linear net(2, 3);
+  optim::Sgd listed({a, b}, {.lr = 0.25}), one({a}, {.lr = 0.25});
+  optim::Sgd grouped({{.parameters = {a}, .lr = 0.5}, {.parameters = {b}}}, {.lr = 0.25});
+  optim::Sgd whole(net, {.lr = 0.25});
+  CHECK(listed.parameters().size() == 2);
+  CHECK(one.parameters().size() == 1);
+  CHECK(grouped.parameters().size() == 2);
+  CHECK(whole.parameters().size() == 2);
+  listed.step(sum(a) + sum(b));
+  CHECK(first(a) == 2.75f);
+  CHECK(first(b) == -2.25f);
+}
+
 TEST_CASE("optim: groups have their own learning rate and decay, and keep their ratio") {
   const Tensor a = parameter({1}), b = parameter({1}), g = ones({1});
   optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"a", a}}, {}, {}}, {{{"b", b}}, 0.5, 0.1}},

@@ -29,7 +29,7 @@ class Grouping {
   Group& group_of(int item) { return group(owner(item)); }
   Role& role(int item) { return fused_.role[at(item)]; }
   Role role(int item) const { return fused_.role[at(item)]; }
-  void add_limit(SizeLimit limit) { fused_.limits.push_back(std::move(limit)); }
+  void add_limit(SizeLimit limit) { fused_.limits.push_back(limit); }
   void note(int number, std::string text);
 
   /// Opens a group with one item.
