@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "errors.h"
 #include "fuzz/fuzz.h"
+#include "parse.h"
 #include "terminal.h"
 
 #include <tenon/train.h>
