@@ -45,7 +45,9 @@ TEST_CASE("optim: parameters are a module, groups, or a list of variables") {
   const Tensor a = parameter({3}), b = parameter({-2, 1});
   const nn::Linear net(2, 3);
   optim::Sgd listed({a, b}, {.lr = 0.25}), one({a}, {.lr = 0.25});
-  optim::Sgd grouped({{.parameters = {a}, .lr = 0.5}, {.parameters = {b}}}, {.lr = 0.25});
+  const std::vector<optim::ParameterGroup> groups{{.parameters = {{"a", a}}, .lr = 0.5},
+                                                  {.parameters = {{"b", b}}}};
+  optim::Sgd grouped(groups, {.lr = 0.25});
   optim::Sgd whole(net, {.lr = 0.25});
   CHECK(listed.parameters().size() == 2);
   CHECK(one.parameters().size() == 1);
