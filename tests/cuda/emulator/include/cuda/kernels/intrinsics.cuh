@@ -37,6 +37,8 @@ TENON_DEVICE float exp2_fast(float x) {
   const float y = __builtin_exp2f(x);
   return y < 1.17549435e-38f ? 0.0f : y;
 }
+TENON_DEVICE float exp2_approximate(float x) { return __builtin_exp2f(x); }
+TENON_DEVICE float reciprocal_approximate(float x) { return 1.0f / x; }
 TENON_DEVICE float reciprocal_fast(float x) {
   const float y = 1.0f / x;
   return __builtin_fabsf(y) < 1.17549435e-38f ? __builtin_copysignf(0.0f, y) : y;
