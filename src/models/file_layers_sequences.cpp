@@ -35,6 +35,16 @@ Tensor one_position(const M& module, const Tensor& x, FilePass& pass, std::size_
   return made.output;
 }
 
+// Decodes position by position with a cache of the module's keys and values.
+template <class M>
+void decode_with_cache(FileLayer& layer, const M& module) {
+  layer.by_position = ByPosition::Bounded;
+  layer.start = [module](std::int64_t batch, std::int64_t positions) {
+    const nn::KeyValueCache cache = module.empty_cache(batch, positions);
+    return std::vector<Tensor>{cache.keys, cache.values};
+  };
+}
+
 // Converts a recurrent state between [layers, N, units] and [N, layers, units].
 Tensor by_layers(const Tensor& state) { return transpose(state, 0, 1); }
 
@@ -171,12 +181,7 @@ FileLayer self_attention_layer(LayerKeys& keys, const LayerContext& at) {
                     return module(x, x, x, mask_of(pass, padding, causal));
                   return one_position(module, x, pass, first);
                 }};
-  if (!causal || !padding.empty()) return out;
-  out.by_position = ByPosition::Bounded;
-  out.start = [module](std::int64_t batch, std::int64_t places) {
-    const nn::KeyValueCache cache = module.empty_cache(batch, places);
-    return std::vector<Tensor>{cache.keys, cache.values};
-  };
+  if (causal && padding.empty()) decode_with_cache(out, module);
   return out;
 }
 
@@ -271,12 +276,7 @@ FileLayer transformer_layer(LayerKeys& keys, const LayerContext& at) {
                   if (!pass.is_one_position()) return module(x, mask_of(pass, padding, causal));
                   return one_position(module, x, pass, first);
                 }};
-  if (!causal || !padding.empty()) return out;
-  out.by_position = ByPosition::Bounded;
-  out.start = [module](std::int64_t batch, std::int64_t places) {
-    const nn::KeyValueCache cache = module.empty_cache(batch, places);
-    return std::vector<Tensor>{cache.keys, cache.values};
-  };
+  if (causal && padding.empty()) decode_with_cache(out, module);
   return out;
 }
 

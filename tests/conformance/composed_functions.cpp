@@ -5,26 +5,14 @@
 #include <tenon/rearrange.h>
 #include <tenon/statistics.h>
 
+#include "conformance/arguments.h"
+
 using namespace tenon;
-using nlohmann::json;
 
 namespace conformance {
 namespace {
 
-using In = std::vector<Operand>;
-using Out = std::vector<Tensor>;
-
-const Tensor& tensor(const In& in, std::size_t k) { return std::get<Tensor>(in.at(k)); }
-Ints ints(const json& args, const char* key) { return args.at(key).get<Ints>(); }
-Pair pair(const json& args, const char* key) { return {args.at(key).at(0), args.at(key).at(1)}; }
-double real(const json& args, const char* key) { return number(args.at(key)).real(); }
-bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
 Out both(const ValuesAndIndices& found) { return {found.values, found.indices}; }
-Out tensors(const In& in) {
-  Out out;
-  for (const Operand& operand : in) out.push_back(std::get<Tensor>(operand));
-  return out;
-}
 WindowOptions windows(const json& a) {
   return {.kernel = pair(a, "kernel"),
           .dilation = pair(a, "dilation"),
@@ -34,8 +22,7 @@ WindowOptions windows(const json& a) {
 
 void add_statistics(Functions& f) {
   f["eye"] = [](const In&, const json& a) -> Out {
-    return {eye(a.at("rows").get<std::int64_t>(), a.at("columns").get<std::int64_t>(),
-                dtype_from_name(a.at("dtype").get<std::string>().c_str()))};
+    return {eye(a.at("rows").get<std::int64_t>(), a.at("columns").get<std::int64_t>(), dtype(a))};
   };
   f["full_like"] = [](const In& in, const json& a) -> Out {
     return {full_like(tensor(in, 0), number(a.at("value")))};

@@ -8,39 +8,22 @@
 #include <tenon/functional.h>
 #include <tenon/pooling.h>
 
+#include "conformance/arguments.h"
 #include "conformance/composed_functions.h"
 #include "conformance/samples.h"
 
 using namespace tenon;
-using nlohmann::json;
 
 namespace conformance {
 namespace {
 
-using In = std::vector<Operand>;
-using Out = std::vector<Tensor>;
-
-const Tensor& tensor(const Operand& operand) { return std::get<Tensor>(operand); }
 Scalar scalar_of(const Operand& operand) { return std::get<Scalar>(operand); }
 bool is_tensor(const Operand& operand) { return std::holds_alternative<Tensor>(operand); }
 Tensor optional(const In& in, std::size_t k) { return k < in.size() ? tensor(in[k]) : Tensor(); }
 
-Ints ints(const json& args, const char* key) { return args.at(key).get<Ints>(); }
-Pair pair(const json& args, const char* key) { return {args.at(key).at(0), args.at(key).at(1)}; }
-bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
-double real(const json& args, const char* key, double otherwise) {
-  return args.contains(key) ? std::stod(args.at(key).at("f").get<std::string>()) : otherwise;
-}
-DType dtype(const json& args) {
-  return dtype_from_name(args.at("dtype").get<std::string>().c_str());
-}
 Shape shape(const json& args) {
   const Ints sizes = ints(args, "sizes");
   return Shape(sizes.data(), static_cast<int>(sizes.size()));
-}
-Reduction reduction(const json& args) {
-  const auto name = args.at("reduction").get<std::string>();
-  return name == "mean" ? Reduction::Mean : name == "sum" ? Reduction::Sum : Reduction::None;
 }
 
 /// One view of a random chain (fuzz.py, step()).

@@ -1,26 +1,12 @@
 // The losses of losses.h, for functions.cpp.
 #include <tenon/losses.h>
 
+#include "conformance/arguments.h"
 #include "conformance/composed_functions.h"
 
 using namespace tenon;
-using nlohmann::json;
 
 namespace conformance {
-namespace {
-
-using In = std::vector<Operand>;
-using Out = std::vector<Tensor>;
-
-const Tensor& tensor(const In& in, std::size_t k) { return std::get<Tensor>(in.at(k)); }
-double real(const json& args, const char* key) { return number(args.at(key)).real(); }
-bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
-Reduction reduction(const json& args) {
-  const auto name = args.at("reduction").get<std::string>();
-  return name == "mean" ? Reduction::Mean : name == "sum" ? Reduction::Sum : Reduction::None;
-}
-
-}  // namespace
 
 void add_more_losses(Functions& f) {
   f["margin_ranking_loss"] = [](const In& in, const json& a) -> Out {

@@ -4,30 +4,18 @@
 #include <tenon/elementwise.h>
 #include <tenon/joining.h>
 
+#include "conformance/arguments.h"
 #include "conformance/composed_functions.h"
 
 using namespace tenon;
-using nlohmann::json;
 
 namespace conformance {
 namespace {
 
-using In = std::vector<Operand>;
-using Out = std::vector<Tensor>;
-
-const Tensor& tensor(const In& in, std::size_t k) { return std::get<Tensor>(in.at(k)); }
-Ints ints(const json& args, const char* key) { return args.at(key).get<Ints>(); }
-double real(const json& args, const char* key) { return number(args.at(key)).real(); }
 std::optional<double> maybe(const json& args, const char* key) {
   return args.contains(key) ? std::optional(real(args, key)) : std::nullopt;
 }
-bool flag(const json& args, const char* key) { return args.value(key, 0) != 0; }
 Out both(const std::pair<Tensor, Tensor>& found) { return {found.first, found.second}; }
-Out tensors(const In& in) {
-  Out out;
-  for (const Operand& operand : in) out.push_back(std::get<Tensor>(operand));
-  return out;
-}
 
 void add_elementwise(Functions& f) {
 #define TENON_CALL(name, ...)                         \
