@@ -38,9 +38,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Tiles depend on sizes, also on the size of an epoch's last batch. Datasets of these sizes end
-// with the same last batch as MNIST's 60,000 and 10,000 samples, for batch sizes that divide 256.
-constexpr std::int64_t kTrain = 768 + 60000 % 256, kTest = 500;
+// Tiles depend on sizes, also on the size of an epoch's last batch. Parts of these sizes end with
+// the same last batch as MNIST's 54,000 training samples, its 6,000 validation and 10,000 test
+// samples, and as the 60,000 training samples of 'digits', for batch sizes that divide 256, and for
+// evaluations, which take 500 samples at once.
+constexpr std::int64_t kEvaluated = 500, kStored = 768 + 54000 % 256 + kEvaluated,
+                       kDrawn = 1024 + 60000 % 256;
 
 struct Row {
   const char* model;
@@ -73,7 +76,7 @@ void write_idx(const std::string& path, const std::vector<std::int64_t>& extents
 /// White images of ten classes, in the form of MNIST's files.
 void write_images(const std::string& folder) {
   fs::create_directories(folder);
-  for (const auto& [stem, count] : {std::pair("train", kTrain), std::pair("t10k", kTest)}) {
+  for (const auto& [stem, count] : {std::pair("train", kStored), std::pair("t10k", kEvaluated)}) {
     std::string labels;
     for (std::int64_t i = 0; i < count; ++i) labels += static_cast<char>(i % 10);
     write_idx(cat(folder, "/", stem, "-images-idx3-ubyte"), {count, 28, 28},
@@ -99,7 +102,11 @@ void train(const std::string& model, const std::string& optimizer, Precision pre
 
 /// The programs of all networks on the default device, with the default choice of engines.
 void run_networks(const std::string& folder) {
-  const std::string drawn = cat("digits:", kTrain, ",", kTest), stored = "idx:" + folder,
+  const auto share = [](std::int64_t samples) {  // for kEvaluated validation samples
+    return cat(",validation=", static_cast<double>(kEvaluated) / static_cast<double>(samples));
+  };
+  const std::string drawn = cat("digits:", kDrawn, ",", kEvaluated, share(kDrawn)),
+                    stored = cat("idx:", folder, share(kStored)),
                     run = folder + "/run";
   for (const Precision precision : kPrecisions) {
     set_precision(precision);

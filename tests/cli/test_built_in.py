@@ -99,8 +99,8 @@ class BuiltIn(CommandTest):
 
     def test_drawn_digits(self):
         for model in ("lenet5", "keras_cnn", "mlp", "fcn_r"):
-            # The last batches have the same sizes as those of the default 60,000 and 10,000 samples.
-            self.ok("train", model, "--data", "digits:2144,500", "--epochs", "1", "--device", "cuda:1", "--out", f"digits-{model}",
+            # The last batches have the same sizes as those of the default 60,000, 6,000 and 10,000 samples.
+            self.ok("train", model, "--data", "digits:2144,500,validation=0.2332", "--epochs", "1", "--device", "cuda:1", "--out", f"digits-{model}",
                     **ALONE)
 
     def test_the_built_in_kernels_are_listed(self):
