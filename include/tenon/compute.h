@@ -96,8 +96,9 @@ class TENON_API Outputs {
 ///
 /// A trace is valid while the state that the function read is unchanged: training mode, precision
 /// and children of modules, frozen parameters. After a change the function is traced again; if the
-/// state returns, so does the earlier trace. Numbers and other C++ variables that the function
-/// reads cannot be observed: list them as guards, or pass them as inputs (docs/compile.md).
+/// earlier state is restored, the earlier trace is used again. Numbers and other C++ variables that
+/// the function reads cannot be observed: list them as guards, or pass them as inputs
+/// (docs/compile.md).
 ///
 /// The function is traced, planned and run in the context that was current when it was compiled,
 /// whichever thread calls it. Any number of threads may call it at once; each call has its own
@@ -107,7 +108,7 @@ class TENON_API CompiledFunction {
  public:
   /// The form of the function: input tensors to result tensors.
   using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
-  /// C++ values that the function reads while it is traced, in a fixed order.
+  /// Returns the C++ values that the function depends on, always in the same order.
   using Guards = std::function<std::vector<double>()>;
   /// An empty function.
   CompiledFunction() = default;

@@ -31,12 +31,13 @@ TENON_API Tensor randn_like(const Tensor& x, const OptionalGenerator& generator 
 /// A random order of the numbers 0 to count - 1, int64 [count].
 TENON_API Tensor randperm(std::int64_t count, const OptionalGenerator& generator = {});
 /// Random elements of the shape and dtype of `probabilities`: 1 with the probability at the same
-/// place, else 0. PyTorch: `torch.bernoulli`.
+/// index, else 0. PyTorch: `torch.bernoulli`.
 TENON_API Tensor bernoulli(const Tensor& probabilities, const OptionalGenerator& generator = {});
 /// Draws `count` classes from each row of `weights` [classes] or [rows, classes], which need not
 /// sum to 1; int64 [count] or [rows, count]. Without replacement, a class is drawn at most once (by
-/// exponential races, Efraimidis and Spirakis, 2006), and `count` must not exceed the classes. At
-/// run time, a row that has too few classes with positive weights is a ValueError.
+/// exponential races, Efraimidis and Spirakis, 2006), and `count` must not exceed the classes.
+/// Negative weights count as 0. Throws ValueError when it is evaluated if a row has too few classes
+/// with positive weights.
 TENON_API Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement = false,
                              const OptionalGenerator& generator = {});
 

@@ -23,21 +23,21 @@ TENON_API Tensor column_stack(TensorList tensors);
 TENON_API Tensor block_diag(TensorList tensors);
 /// `count` parts along an axis; the first ones have one element more if the size is no multiple.
 TENON_API std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, int axis = 0);
-/// Parts along an axis that begin at 0 and at each of the places.
-TENON_API std::vector<Tensor> tensor_split(const Tensor& x, const Ints& places, int axis = 0);
+/// Parts along an axis that begin at 0 and at each of the indices.
+TENON_API std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, int axis = 0);
 /// All combinations of the elements of vectors, one a row.
 TENON_API Tensor cartesian_prod(TensorList vectors);
 
 // ---- Axes
-/// Moves axes to other places; the others keep their order.
+/// Moves axes to other positions; the others keep their order.
 TENON_API Tensor movedim(const Tensor& x, const Ints& from, const Ints& to);
-/// Turns by 90 degrees, `times` times, from the first towards the second axis.
+/// Rotates by `times` · 90 degrees from the first towards the second axis.
 TENON_API Tensor rot90(const Tensor& x, std::int64_t times = 1, int axis_a = 0, int axis_b = 1);
 /// One axis as several; one of the sizes may be -1.
 TENON_API Tensor unflatten(const Tensor& x, int axis, const Ints& sizes);
 
 // ---- Parts
-/// Elements by their places in the flattened tensor, of the shape of `index`.
+/// Elements by their indices in the flattened tensor, of the shape of `index`.
 TENON_API Tensor take(const Tensor& x, const Tensor& index);
 /// `base` with slice j of `updates` in place of slice index[j] along an axis.
 TENON_API Tensor index_copy(const Tensor& base, int axis, const Tensor& index,
@@ -82,7 +82,8 @@ TENON_API Tensor msort(const Tensor& x);
 TENON_API Tensor cov(const Tensor& x, double correction = 1);
 /// Correlation coefficients of variables [variables, observations].
 TENON_API Tensor corrcoef(const Tensor& x);
-/// Integrals up to each place by the trapezoidal rule, for values at a distance of `dx`.
+/// Cumulative integral by the trapezoidal rule, for values at a distance of `dx`; the axis has one
+/// element less.
 TENON_API Tensor cumulative_trapezoid(const Tensor& y, double dx = 1, int axis = -1);
 
 }  // namespace tenon

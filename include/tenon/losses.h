@@ -10,7 +10,7 @@
 namespace tenon {
 
 // ---- Margins
-/// max(0, margin - y · (a - b)) for y = 1 (a should be larger) or y = -1.
+/// max(0, margin - y · (a - b)): y = 1 if a should be larger, y = -1 if b should be larger.
 TENON_API Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y,
                                      double margin = 0, Reduction reduction = Reduction::Mean);
 /// x for y = 1, max(0, margin - x) for y = -1.
@@ -31,9 +31,10 @@ TENON_API Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const T
 /// Options of triplet_margin_loss(), PyTorch's.
 struct TripletOptions {
   double margin = 1;  ///< how much closer the positive must be
-  double p = 2;       ///< of the norm
+  double p = 2;       ///< exponent of the norm
   double eps = 1e-6;  ///< added to the differences
-  bool swap = false;  ///< takes the closer of anchor and positive for the negative
+  /// Uses the smaller of |anchor - negative| and |positive - negative|.
+  bool swap = false;
   Reduction reduction = Reduction::Mean;  ///< how the losses are combined
 };
 /// max(0, |anchor - positive| - |anchor - negative| + margin) by p-norms over the last axis
@@ -53,8 +54,8 @@ TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, boo
                                   bool full = false, double eps = 1e-8,
                                   Reduction reduction = Reduction::Mean);
 /// (log(var) + (input - target)² / var) / 2, with the variance not below eps; `full` adds
-/// log(2 π) / 2. The variance has the input's shape, or 1 as the size of its last axis. No gradient
-/// goes through the limit of the variance.
+/// log(2 π) / 2. The variance has the input's shape, or 1 as the size of its last axis. The
+/// gradient ignores the limit: it is that of the limited variance, also below eps (as in PyTorch).
 TENON_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                                    bool full = false, double eps = 1e-6,
                                    Reduction reduction = Reduction::Mean);
@@ -68,8 +69,9 @@ TENON_API Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& 
 /// labels j and other classes k of max(0, 1 - x[j] + x[k]), divided by C.
 TENON_API Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target,
                                         Reduction reduction = Reduction::Mean);
-/// Binary cross entropy of logits, times (1 - p)^gamma for the probability p of the target, and
-/// alpha for positive, 1 - alpha for negative targets; alpha < 0: none (Lin et al., 2017).
+/// Binary cross entropy of logits times (1 - p)^gamma, where p is the probability that the network
+/// gives the correct answer. Positive targets are weighted by alpha, negative ones by 1 - alpha; a
+/// negative alpha switches this weighting off (Lin et al., 2017).
 TENON_API Tensor focal_loss(const Tensor& logits, const Tensor& target, double alpha = 0.25,
                             double gamma = 2, Reduction reduction = Reduction::Mean);
 /// 1 - (2 · sum(p · t) + eps) / (sum(p) + sum(t) + eps) for probabilities p and targets t, with
@@ -89,8 +91,8 @@ struct CtcOptions {
 /// alignments of a target with the input.
 ///
 /// @param log_probabilities  [T, N, C], as log_softmax() gives them
-/// @param targets            int64 or int32 [N, S], without blanks; what is behind a length is not
-///                           read
+/// @param targets            int64 or int32 [N, S], without blanks (not checked); entries after
+///                           target_lengths[n] are ignored
 /// @param input_lengths      int64 or int32 [N], at most T
 /// @param target_lengths     int64 or int32 [N], at most S
 TENON_API Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets,

@@ -69,8 +69,8 @@ struct Info {
   std::int64_t vocabulary = 0;
   /// Whether inputs are tokens.
   bool takes_tokens() const { return tokens || vocabulary > 0; }
-  /// The number that input tokens are below, for a network with this number of outputs: of a
-  /// language model, whose outputs are its tokens, the outputs; else `vocabulary`.
+  /// Size of the input vocabulary: every input token is below it. `vocabulary` if the network has
+  /// one of its own; for a language model, the number of outputs.
   std::int64_t input_tokens(std::int64_t outputs) const {
     return vocabulary > 0 && !masked ? vocabulary : outputs;
   }

@@ -100,8 +100,8 @@ class TENON_API ModuleBase {
   /// a floating-point dtype: `net.to(DType::Float64)`. The variables stay the same ones. Tensors
   /// that were built from them before are refused when they are evaluated or differentiated.
   /// Convert before you create the optimizer, whose state has the dtype of its parameters. Throws
-  /// ValueError for another dtype and inside a function that is being compiled. PyTorch: `to`,
-  /// `double`, `half`.
+  /// ValueError for an integer or bool dtype and inside a function that is being compiled. PyTorch:
+  /// `to`, `double`, `half`.
   void to(DType dtype);
 
   /// All parameters and buffers by name: the variables themselves, not copies.

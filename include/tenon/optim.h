@@ -180,7 +180,7 @@ struct Parameters {
   Parameters(std::vector<ParameterGroup> list) : groups(std::move(list)) {}  // NOLINT
   /// A list of variables, as one group.
   TENON_API Parameters(const std::vector<Tensor>& list);  // NOLINT
-  /// The same: `optim::Sgd sgd({weight, bias}, {.lr = 0.1});`
+  /// A list of variables in braces, as one group: `optim::Sgd sgd({weight, bias}, {.lr = 0.1});`
   Parameters(std::initializer_list<Tensor> list) : Parameters(std::vector<Tensor>(list)) {}
 };
 

@@ -1,6 +1,6 @@
 // Products over named axes, windows, borders and selections, composed from other operations.
-// Conventions, dtypes and errors are those of ops.h. All functions can be differentiated more than
-// once.
+// Conventions, dtypes and errors are those of ops.h. Floating-point results can be differentiated
+// more than once.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tenon {
 TENON_API Tensor einsum(std::string_view equation, TensorList operands);
 /// Product over the last `axes` axes of `a` and the first `axes` axes of `b`.
 TENON_API Tensor tensordot(const Tensor& a, const Tensor& b, int axes = 2);
-/// Product over the given axes of `a`, each with the axis of `b` at the same place of its list.
+/// Product over the given axes of `a`, each with the axis of `b` at the same index of its list.
 TENON_API Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a,
                            const Ints& axes_b);
 /// Outer product of two vectors, [rows, columns].
@@ -46,7 +46,7 @@ struct WindowOptions {
 };
 /// The windows of images [N, C, H, W] as columns, [N, C · kernel, windows] (im2col).
 TENON_API Tensor unfold(const Tensor& x, const WindowOptions& options);
-/// Sums the columns [N, C · kernel, windows] at the places that unfold() read in images of
+/// Sums the columns [N, C · kernel, windows] at the positions that unfold() read in images of
 /// `output` pixels: [N, C, H, W] (col2im).
 TENON_API Tensor fold(const Tensor& x, Pair output, const WindowOptions& options);
 
@@ -57,7 +57,8 @@ enum class PadMode {
   Circular    ///< from the other end
 };
 /// Pads as `pad(x, padding, value)` does (the last axis first, a pair of sizes for each), with
-/// elements of x. Negative sizes cut off. Throws ShapeError if an axis has too few elements.
+/// elements of x. Negative sizes cut off. Throws ShapeError if an axis has too few elements:
+/// reflection needs one more than it adds on a side, Circular as many.
 TENON_API Tensor pad(const Tensor& x, const Ints& padding, PadMode mode);
 
 /// [.., C · r², H, W] to [.., C, H · r, W · r] (Shi et al., 2016).
@@ -72,10 +73,10 @@ TENON_API Tensor channel_shuffle(const Tensor& x, std::int64_t groups);
 /// because it decides a shape.
 TENON_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// x with the elements at the ones of a mask (bool, broadcasts to x) replaced by the elements of
-/// `source`, in order. At run time, too few of them are a ValueError.
+/// `source`, in order. Throws ValueError when it is evaluated if there are too few of them.
 TENON_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
-/// The places of the elements that are not zero, int64 [count, axes], in row-major order. Evaluates
-/// x, because their number decides a shape.
+/// The indices of the elements that are not zero, int64 [count, axes], in row-major order.
+/// Evaluates x, because their number decides a shape.
 TENON_API Tensor nonzero(const Tensor& x);
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
 // Order statistics, counts and running statistics, composed from other operations. Conventions,
-// dtypes and errors are those of ops.h. What computes a floating-point value can be differentiated.
+// dtypes and errors are those of ops.h. Functions with floating-point results can be
+// differentiated; counts have the gradient 0.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,13 @@ TENON_API Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> a
 /// equal to high, the range is that of the elements.
 TENON_API Tensor histc(const Tensor& x, std::int64_t bins = 100, double low = 0, double high = 0);
 /// How often each number occurs in a vector of integers >= 0: int64 [max(largest + 1,
-/// min_length)]; with weights [n], the sum of the weights at its places, in their dtype. Evaluates
+/// min_length)]; with weights [n], the sum of the weights at its indices, in their dtype. Evaluates
 /// `x`. Throws ValueError for a negative number.
 TENON_API Tensor bincount(const Tensor& x, const Tensor& weights = {}, std::int64_t min_length = 0);
-/// The positions at which `values` would be inserted into ascending numbers to keep the order, in
-/// front of equal numbers, or behind them with `right`; int64, of the shape of `values`. `sorted`
-/// is a vector, or has the axes of `values` except for the size of the last. NaN counts as the
-/// largest number.
+/// The index at which each value would be inserted into `sorted` (ascending): before equal
+/// elements, or after them if `right` is true; int64, of the shape of `values`. `sorted` is a
+/// vector, or has the axes of `values` except for the size of the last. NaN counts as the largest
+/// number.
 TENON_API Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);
 /// searchsorted(boundaries, x, right): the number of the interval of each element.
 TENON_API Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false);
@@ -46,11 +47,11 @@ TENON_API Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right
 /// The different elements of a tensor, ascending.
 struct UniqueElements {
   Tensor values;   ///< [count]
-  Tensor inverse;  ///< int64, of the shape of x: the place of each element in `values`
+  Tensor inverse;  ///< int64, of the shape of x: the index of each element in `values`
   Tensor counts;   ///< int64 [count]: how often each occurs
 };
-/// The different elements of x. Evaluates it, because their number decides a shape. Each NaN counts
-/// as another element.
+/// The different elements of x. Evaluates it, because their number decides a shape. NaNs are
+/// never equal: each is an element of its own.
 TENON_API UniqueElements unique(const Tensor& x);
 
 /// The largest element so far along an axis and the index of its last occurrence. NaN from the
@@ -66,7 +67,7 @@ TENON_API Tensor diff(const Tensor& x, std::int64_t n = 1, int axis = -1);
 /// Integral along an axis by the trapezoidal rule, for values at a distance of `dx`; the axis is
 /// removed.
 TENON_API Tensor trapezoid(const Tensor& y, double dx = 1, int axis = -1);
-/// The integral for values at the places `x`, which has the shape of `y` or is a vector.
+/// The integral for values at the positions `x`, which has the shape of `y` or is a vector.
 TENON_API Tensor trapezoid(const Tensor& y, const Tensor& x, int axis = -1);
 
 /// x / max(p-norm along an axis, eps). PyTorch: `torch.nn.functional.normalize`.

@@ -133,7 +133,7 @@ class TENON_API Tensor {
   std::string str() const;
 
   // ---- Indexing. Negative numbers count from the end. The result is a value, not a view: it
-  // cannot be assigned to (index_put()).
+  // cannot be assigned to; use index_put().
   /// Indexes the first axis: `x[2]`, `x[-1]`, `x[Slice(1, 4)]`, `x[mask]`.
   Tensor operator[](const Index& index) const;
   /// NumPy's and PyTorch's indexing: `x.index({0, Slice(1, 4), ellipsis, new_axis, rows, mask})`.

@@ -124,16 +124,18 @@ void NetworkBuilder::check_output(const Tensor& x) const {
   const bool fits = info.tokens ? x.rank() == 3 && x.size(1) == rows && x.size(2) == scores
                                 : x.rank() == 2 || maps;
   if (fits) return;
-  throw FileFault{head_.layers->line,
-                  cat("the last layer gives ", shape_text(x), ", must be ",
-                      spans         ? cat("[N, 2, ", scores,
-                                          "]: scores of every position for the first and the last token of "
-                                                  "an answer, as { linear = 2 } and { transpose = [1, 2] } give")
-                      : info.tokens ? cat("[N, ", rows, ", ", scores,
-                                          "]: scores of every token for every "
-                                          "position, as { linear = \"classes\" } gives")
-                                    : std::string("[N, outputs], as \"flatten\" and { linear = "
-                                                  "\"classes\" } give, or [N, classes, H, W]"))};
+  throw FileFault{
+      head_.layers->line,
+      cat("the last layer gives ", shape_text(x), ", must be ",
+          spans         ? cat("[N, 2, ", scores,
+                              "]: scores of every position for the first and the last token of "
+                                      "an answer, as { linear = 2 } and { transpose = [1, 2] } give")
+          : info.tokens ? cat("[N, ", rows, ", ", scores,
+                              "]: scores of every token for every "
+                              "position, as { linear = \"classes\" } gives")
+                        : cat("[N, outputs], as \"flatten\" and { linear = \"classes\" } "
+                              "give, or [N, ",
+                              info.classes, ", H, W]"))};
 }
 
 std::string NetworkBuilder::path_of(const std::string& name) const {

@@ -12,7 +12,8 @@ namespace tenon {
 namespace {
 
 void require_count(const char* op, std::int64_t count) {
-  if (count < 0) throw make_error<ValueError>(where(op), ": ", count, " elements");
+  if (count < 0)
+    throw make_error<ValueError>(where(op), ": the count is ", count, ", must be at least 0");
 }
 
 // Each half is computed from its own end, so that both ends are exact.

@@ -120,15 +120,15 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, int axis) 
   return tensor_split(x, places, axis);
 }
 
-std::vector<Tensor> tensor_split(const Tensor& x, const Ints& places, int axis) {
+std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, int axis) {
   const Called called("tensor_split");
   require_defined("tensor_split", x);
   const int a = normalize_axis(axis, x.rank(), where("tensor_split"));
   std::vector<Tensor> out;
   std::int64_t begin = 0;
-  for (const std::int64_t place : places) {
-    out.push_back(slice(x, a, begin, place));
-    begin = place;
+  for (const std::int64_t index : indices) {
+    out.push_back(slice(x, a, begin, index));
+    begin = index;
   }
   out.push_back(slice(x, a, begin, x.size(a)));
   return out;
@@ -146,7 +146,7 @@ Tensor movedim(const Tensor& x, const Ints& from, const Ints& to) {
   require_defined("movedim", x);
   if (from.size() != to.size())
     throw make_error<ValueError>(where("movedim"), ": ", from.size(), " axes to ", to.size(),
-                                 " places");
+                                 " positions");
   (void)axis_mask("movedim", from, x.rank());  // refuses an axis that is given twice
   (void)axis_mask("movedim", to, x.rank());
   Ints order(static_cast<std::size_t>(x.rank()), -1), moved;

@@ -122,8 +122,9 @@ Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
   const OpPlace at = where("histc");
   require_defined("histc", x);
   require_real("histc", x);
-  if (bins < 1) throw make_error<ValueError>(at, ": ", bins, " bins");
-  if (!(low <= high)) throw make_error<ValueError>(at, ": from ", low, " to ", high);
+  if (bins < 1) throw make_error<ValueError>(at, ": bins is ", bins, ", must be at least 1");
+  if (!(low <= high))
+    throw make_error<ValueError>(at, ": low is ", low, ", must not be above high, ", high);
   const Tensor flat =
       cast(reshape(x, {x.numel()}), x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
   if (x.numel() == 0) return zeros({bins}, x.dtype());

@@ -149,8 +149,12 @@ Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
     if (before == 0 && behind == 0) continue;
     if (before > most || behind > most || n == 0 || before < -kLargestSize ||
         behind < -kLargestSize || n + before + behind < 0)
-      throw make_error<ShapeError>(at, ": by ", before, " and ", behind, " elements on axis ", axis,
-                                   " of ", x.shape());
+      throw make_error<ShapeError>(
+          at, ": axis ", axis, " of ", x.shape(), " cannot be padded by ", before, " and ", behind,
+          n == 0 ? std::string(": it has no elements")
+          : before > most || behind > most
+              ? cat(": it has ", n, ", and at most ", most, " can be added on a side")
+              : cat(": it has ", n));
     Tensor place = arange(-before, n + behind);
     if (mode == PadMode::Circular) {  // of what is left of the axis
       const std::int64_t cut = std::max<std::int64_t>(-before, 0),

@@ -22,7 +22,7 @@ COMPLEX = {torch.complex32, torch.complex64, torch.complex128}
 OTHERWISE = {
     "linspace": "linspace", "logspace": "logspace", "multinomial": "multinomial", "bernoulli": "bernoulli", "rand_like": "rand_like",
     "randn": "randn", "randn_like": "randn_like", "randint": "randint", "zeros": "zeros", "ones": "ones", "to": "to",
-    "slice": "slice", "equal": "equal", "allclose": "allclose", "nn.functional.dropout": "dropout", "norm": "norm",
+    "slice": "slice", "equal": "equal", "cross": "cross", "allclose": "allclose", "nn.functional.dropout": "dropout", "norm": "norm",
     "bitwise_and": "operator&", "bitwise_or": "operator|", "bitwise_xor": "operator^", "bitwise_not": "operator~", "__rand__": "operator&",
     "__ror__": "operator|", "__rxor__": "operator^", "inner": "einsum", "vdot": "matmul", "t": "transpose", "T": "transpose", "mT": "transpose",
     "ravel": "flatten", "item": "item", "split_with_sizes": "split", "hsplit": "tensor_split", "vsplit": "tensor_split", "dsplit": "tensor_split",
@@ -37,12 +37,12 @@ MISSING = [
     (r"(fft\..*|stft|istft)", "Fourier transforms"),
     (r"(special\..*|lgamma|digamma|polygamma|mvlgamma|igamma.*|i0|erfinv|erfc|sinc)", "special functions"),
     (r"signal\..*", "windows of signals"),
-    (r"masked\..*", "reductions with a mask: `where` before the reduction says that"),
+    (r"masked\..*", "reductions with a mask: apply `where` before the reduction"),
     (r"(sparse\..*|to_sparse|.*sparse.*)", "sparse tensors"),
     (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
-    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|clone|contiguous|positive)", "views of memory and changes in place: tensors are values"),
+    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|clone|contiguous|positive)", "views of memory and changes in place (`unfold` is `Tensor.unfold`): tensors are values"),
     (r"(jiterator.*|_.*|torch\..*|native_.*|.*_backward|unsafe_.*|hash_tensor|short|grid_sampler_.*)", "internals of PyTorch"),
-    (r"(cauchy|exponential|geometric|log_normal|normal|uniform)", "distributions"),
+    (r"(cauchy|exponential|geometric|log_normal|normal|uniform)", "sampling in place (`Tensor.normal_`); `rand` and `randn` make new tensors"),
 ]
 
 
@@ -67,7 +67,7 @@ def main():
     lines = ["# Operations", "",
              "Which of PyTorch's operations Tenon has, by the names in PyTorch's own test database (OpInfo, "
              f"PyTorch {torch.__version__.split('+')[0]}). Operations that PyTorch has for complex numbers only are not counted.", "",
-             f"Tenon has {len(have)} of {len(names)}. Those marked with a point (·) are compared with PyTorch's samples in every dtype: values,",
+             f"Tenon has {len(have)} of {len(names)}. Those marked with a dot (·) are compared with PyTorch's samples in every dtype that Tenon has for them: values,",
              "gradients and second derivatives, on data, views and results of other operations, and in compiled functions ([how](numerics.md)).", "",
              "Most names are the same in both. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
              "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>` and `<tenon/pooling.h>`.", "", "## Available", ""]

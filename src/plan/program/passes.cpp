@@ -121,7 +121,7 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"choose_engine", "it prepares the kernels that a run calls",
      "after the merges; a prepared kernel determines its workspace"},
     {"order", kOptional, "after the merges, because it orders steps; least live memory first"},
-    {"checks_first", "a call that is refused for an index must not have advanced a step counter",
+    {"checks_first", "without it, a call with an invalid index could still advance a step counter",
      "while steps are ordered"},
     {"delay_leaf_steps", kOptional, "on the order of all steps; before memory is planned"},
     {"plan_memory", kOptional,

@@ -197,7 +197,7 @@ void check_augmentation(const ResolvedRun& run, const data::Dataset& set) {
   if (!moves || set.target_shape().rank() < 2) return;
   throw ValueError(cat("setting 'augment' is '", run.settings.augment, "', but a target of '",
                        run.settings.data, "' is ", set.target_shape(),
-                       ", and augmentation transforms images only: use none"));
+                       ", and augmentation transforms images only: set augment to 'none'"));
 }
 
 // What the network gives must be what the data asks for: found out before a run has a folder.
