@@ -32,6 +32,8 @@ constexpr Label kEllipsis = 256;  // and above: the axes of "..."
   throw make_error<ValueError>(where("einsum"), ": '", std::string(equation), "' ", why);
 }
 
+bool has_ellipsis(std::string_view term) { return term.find("...") != std::string_view::npos; }
+
 constexpr bool is_letter(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -41,6 +43,7 @@ Labels labels_of(std::string_view equation, std::string_view term, int ellipsis)
   Labels out;
   for (std::size_t k = 0; k < term.size(); ++k) {
     if (term.substr(k).starts_with("...")) {
+      if (has_ellipsis(term.substr(k + 3))) refuse(equation, "has '...' twice in a term");
       for (int a = ellipsis; a-- > 0;) out.push_back(kEllipsis + a);
       k += 2;
     } else if (is_letter(term[k])) {
@@ -51,8 +54,6 @@ Labels labels_of(std::string_view equation, std::string_view term, int ellipsis)
   }
   return out;
 }
-
-bool has_ellipsis(std::string_view term) { return term.find("...") != std::string_view::npos; }
 
 Equation parsed(std::string_view equation, TensorList operands) {
   std::string text;
@@ -174,6 +175,24 @@ Term product(const Term& a, const Term& b, const Labels& keep) {
   Ints sizes;
   for (const Label l : joined({both, only_a})) sizes.push_back(size_of(a, {l}));
   for (const Label l : only_b) sizes.push_back(size_of(b, {l}));
+  // A product of matrices that have a size of 1 is slow: numbers are multiplied one by one if
+  // nothing is summed, or if nothing is left of either matrix. (Sums of 16-bit products would be
+  // rounded first.)
+  const bool alone =
+      only_a.empty() && only_b.empty() && item_size(promote(a.x.dtype(), b.x.dtype())) != 2;
+  if (summed_up.empty() || alone) {
+    Tensor first = ordered(a, joined({both, only_a, summed_up})),
+           second = ordered(b, joined({both, only_b, summed_up}));
+    for (std::size_t k = 0; k < only_b.size(); ++k) first = unsqueeze(first, -1);
+    for (std::size_t k = 0; k < only_a.size(); ++k)
+      second = unsqueeze(second, static_cast<int>(both.size()));
+    const Tensor product = first * second;
+    if (summed_up.empty()) return {product, joined({both, only_a, only_b})};
+    Ints axes;
+    for (std::size_t k = 0; k < summed_up.size(); ++k)
+      axes.push_back(static_cast<std::int64_t>(both.size() + k));
+    return {cast(sum(product, axes), product.dtype()), both};
+  }
   const Tensor left = ordered(a, joined({both, only_a, summed_up})),
                right = ordered(b, joined({both, summed_up, only_b}));
   return {

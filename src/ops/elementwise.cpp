@@ -6,6 +6,8 @@
 #include <tenon/elementwise.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/rearrange.h>
+#include <tenon/statistics.h>
 
 #include "base/make_error.h"
 #include "ops/infer.h"
@@ -46,8 +48,22 @@ void require_rank(const char* op, const Tensor& x, int rank) {
                                  rank == 1 ? " axis" : " axes");
 }
 
-Tensor zero_at_zero(const Tensor& x, const Tensor& y, const Tensor& product) {
-  return where(eq(x, 0) & ~isnan(y), constant({}, 0, product.dtype()), product);
+// x * log(y), and 0 where x is 0 and the logarithm is not finite. Elsewhere the gradient of x is
+// the logarithm, also where x is 0.
+Tensor times_log(const Tensor& x, const Tensor& y, double pole,
+                 Tensor (*logarithm)(const Tensor&)) {
+  const Tensor number = to_floating(y);
+  const Tensor cut = eq(x, 0) & (le(number, pole) | isposinf(number));
+  const Tensor product = x * logarithm(where(cut, pole + 1, number));
+  return where(cut, constant({}, 0, product.dtype()), product);
+}
+
+// Where both limits hold, the gradient is 1, as that of clamp().
+Tensor limited(const char* op, const Tensor& x, Scalar limit, bool below) {
+  const DType dtype = scalar_dtype(x.dtype(), limit);
+  if (!is_floating(dtype)) return below ? maximum(x, limit) : minimum(x, limit);
+  const Tensor y = cast(x, dtype);
+  return where(below ? lt(y, limit) : gt(y, limit), scalar_operand(op, limit, {}, dtype), y);
 }
 
 }  // namespace
@@ -55,12 +71,12 @@ Tensor zero_at_zero(const Tensor& x, const Tensor& y, const Tensor& product) {
 Tensor clamp_min(const Tensor& x, Scalar low) {
   const Called called("clamp_min");
   require_defined("clamp_min", x);
-  return maximum(x, low);
+  return limited("clamp_min", x, low, true);
 }
 Tensor clamp_max(const Tensor& x, Scalar high) {
   const Called called("clamp_max");
   require_defined("clamp_max", x);
-  return minimum(x, high);
+  return limited("clamp_max", x, high, false);
 }
 
 Tensor frac(const Tensor& x) {
@@ -85,7 +101,9 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
   const Tensor p = to_floating(x);
   // The lower limit wins if eps is above a half, as in PyTorch.
   const Tensor inside = eps ? where(lt(p, *eps), *eps, where(gt(p, 1 - *eps), 1 - *eps, p)) : p;
-  return log(inside / (1.0 - inside));
+  // The quotient is exact near a half. At 0 and 1, only the difference has the infinite gradient.
+  const Tensor between = gt(inside, 0) & lt(inside, 1), safe = where(between, inside, 0.5);
+  return where(between, log(safe / (1.0 - safe)), log(inside) - log1p(-inside));
 }
 
 Tensor entr(const Tensor& x) {
@@ -162,19 +180,25 @@ Tensor threshold(const Tensor& x, Scalar threshold, Scalar value) {
 Tensor fmax(const Tensor& a, const Tensor& b) {
   const Called called("fmax");
   require_defined("fmax", a, b);
-  return where(ge(a, b) | isnan(b), a, b);
+  return where(isnan(a), b, where(isnan(b), a, maximum(a, b)));
 }
 Tensor fmin(const Tensor& a, const Tensor& b) {
   const Called called("fmin");
   require_defined("fmin", a, b);
-  return where(le(a, b) | isnan(b), a, b);
+  return where(isnan(a), b, where(isnan(b), a, minimum(a, b)));
 }
 
 Tensor fmod(const Tensor& a, const Tensor& b) {
   const Called called("fmod");
   require_defined("fmod", a, b);
+  const Tensor negative = lt(a, 0);
+  if (is_floating(promote(a.dtype(), b.dtype()))) {
+    // Of magnitudes, because a remainder with the sign of b loses digits if |b| is much larger.
+    const Tensor rest = remainder(where(negative, -a, a), where(lt(b, 0), -b, b));
+    return where(negative, -rest, rest);
+  }
   const Tensor floored = remainder(a, b);  // has the sign of b
-  const Tensor other = ne(floored, 0) & ne(lt(a, 0), lt(b, 0));
+  const Tensor other = ne(floored, 0) & ne(negative, lt(b, 0));
   return where(other, floored - b, floored);
 }
 
@@ -188,14 +212,12 @@ Tensor heaviside(const Tensor& x, const Tensor& values) {
 Tensor xlogy(const Tensor& x, const Tensor& y) {
   const Called called("xlogy");
   require_defined("xlogy", x, y);
-  const Tensor safe = where(eq(x, 0) & ~isnan(y), 1.0, to_floating(y));
-  return zero_at_zero(x, y, x * log(safe));
+  return times_log(x, y, 0, log);
 }
 Tensor xlog1py(const Tensor& x, const Tensor& y) {
   const Called called("xlog1py");
   require_defined("xlog1py", x, y);
-  const Tensor safe = where(eq(x, 0) & ~isnan(y), 0.0, to_floating(y));
-  return zero_at_zero(x, y, x * log1p(safe));
+  return times_log(x, y, -1, log1p);
 }
 
 Tensor ldexp(const Tensor& x, const Tensor& exponent) {
@@ -223,8 +245,16 @@ Tensor isin(const Tensor& x, const Tensor& test, bool invert) {
   const Called called("isin");
   require_defined("isin", x, test);
   if (test.numel() == 0) return full(x.shape(), invert ? 1 : 0, DType::Bool);
-  const Tensor found =
-      any(eq(unsqueeze(reshape(x, {x.numel()}), 1), reshape(test, {test.numel()})), 1);
+  const Tensor flat = reshape(x, {x.numel()}), tested = reshape(test, {test.numel()});
+  constexpr std::int64_t kCompared = 64;  // more are sorted, and searched in logarithmic time
+  Tensor found;
+  if (test.numel() <= kCompared) {
+    found = any(eq(unsqueeze(flat, 1), tested), 1);
+  } else {
+    const Tensor sorted = sort(tested, 0).values;
+    found =
+        eq(index_select(sorted, 0, minimum(searchsorted(sorted, flat), test.numel() - 1)), flat);
+  }
   const Tensor shaped = reshape(found, to_ints(x.shape()));
   return invert ? ~shaped : shaped;
 }
@@ -256,7 +286,7 @@ Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scal
   const Called called("addr");
   require_defined("addr", x, a, b);
   require_rank("addr", a, 1), require_rank("addr", b, 1);
-  return with_addend("addr", x, unsqueeze(a, 1) * unsqueeze(b, 0), beta, alpha);
+  return with_addend("addr", x, outer(a, b), beta, alpha);
 }
 Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
   const Called called("baddbmm");

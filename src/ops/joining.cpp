@@ -196,10 +196,12 @@ Tensor unflatten(const Tensor& x, int axis, const Ints& sizes) {
   if (open != parts.end() && product != 0) *open = x.size(a) / product;
   std::int64_t all = 1;
   for (const std::int64_t size : parts) all = size_product("unflatten", all, size);
+  std::string list;
+  for (const std::int64_t size : sizes) list += cat(list.empty() ? "" : ", ", size);
   if (parts.empty() || std::any_of(parts.begin(), parts.end(), [](auto s) { return s < 0; }) ||
       all != x.size(a))
-    throw make_error<ShapeError>(at, ": axis ", axis, " of ", x.shape(), " does not divide into ",
-                                 to_shape(sizes.empty() ? Ints{} : parts));
+    throw make_error<ShapeError>(at, ": axis ", axis, " of ", x.shape(), " does not divide into [",
+                                 list, "]");
   const auto place = whole.erase(whole.begin() + a);
   whole.insert(place, parts.begin(), parts.end());
   return reshape(x, whole);
@@ -208,6 +210,9 @@ Tensor unflatten(const Tensor& x, int axis, const Ints& sizes) {
 Tensor take(const Tensor& x, const Tensor& index) {
   const Called called("take");
   require_defined("take", x, index);
+  if (is_floating(index.dtype()) || is_bool(index.dtype()))
+    throw make_error<DTypeError>(where("take"), ": indices are ", index.dtype(),
+                                 ", must be integers");
   const std::int64_t n = x.numel();
   const Tensor flat = cast(reshape(index, {index.numel()}), DType::Int64);
   const Tensor counted = where((flat < 0) & (flat >= -n), flat + n, flat);

@@ -6,6 +6,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/losses.h>
+#include <tenon/statistics.h>
 
 #include "base/make_error.h"
 #include "ops/infer.h"
@@ -123,10 +124,7 @@ Tensor info_nce_loss(const Tensor& a, const Tensor& b, double temperature, Reduc
   if (!(temperature > 0))
     throw make_error<ValueError>(where("info_nce_loss"), ": the temperature is ", temperature,
                                  ", must be positive");
-  const auto unit = [](const Tensor& x) {
-    return x / maximum(vector_norm(x, 2, {1}, true), 1e-12);
-  };
-  const Tensor logits = matmul(unit(a), transpose(unit(b))) / temperature,
+  const Tensor logits = matmul(normalize(a), transpose(normalize(b))) / temperature,
                own = arange(0, a.size(0));
   return (cross_entropy(logits, own, reduction) +
           cross_entropy(transpose(logits), own, reduction)) /
@@ -162,7 +160,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
                                  " for an input of ", input.shape(),
                                  "; its last axis may be 1 or missing");
   // The limit changes the value, not the gradient.
-  variance = variance + detach(maximum(variance, eps) - variance);
+  variance = where(lt(variance, eps), eps + (variance - detach(variance)), variance);
   Tensor losses = (log(variance) + square(input - target) / variance) * 0.5;
   if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced_loss(losses, reduction);
@@ -208,10 +206,14 @@ Tensor focal_loss(const Tensor& logits, const Tensor& target, double alpha, doub
   const Called called("focal_loss");
   require_equal_shapes("focal_loss", logits, target);
   require_floating("focal_loss", logits);
-  const Tensor p = sigmoid(logits);
-  const Tensor missed = p * (1.0 - target) + (1.0 - p) * target;
+  const Tensor missed = sigmoid(logits) * (1.0 - target) + sigmoid(-logits) * target;
+  // A power below 1 has no finite gradient at 0.
+  const Tensor none = eq(missed, 0);
+  const auto power = [&] {
+    return where(none, gamma == 0 ? 1.0 : 0.0, pow(where(none, 1.0, missed), gamma));
+  };
   Tensor losses = binary_cross_entropy_with_logits(logits, target, Reduction::None);
-  losses = losses * (gamma == 2 ? square(missed) : pow(missed, gamma));
+  losses = losses * (gamma == 2 ? square(missed) : power());
   if (alpha >= 0) losses = losses * (target * alpha + (1.0 - target) * (1 - alpha));
   return reduced_loss(losses, reduction);
 }

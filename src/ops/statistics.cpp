@@ -154,6 +154,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t min_length)
   if (min_length < 0) throw make_error<ValueError>(at, ": a length of ", min_length);
   std::int64_t length = min_length;
   if (x.numel() > 0) {
+    (void)x.compute();  // it is read twice
     const Tensor ends = cast(stack({amin(x), amax(x)}), DType::Int64);
     const auto both = ends.to_vector<std::int64_t>();
     if (both[0] < 0) throw make_error<ValueError>(at, ": x has the number ", both[0]);

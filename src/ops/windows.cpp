@@ -15,8 +15,7 @@ namespace {
 // [k * positions + o].
 Tensor places(std::int64_t kernel, std::int64_t dilation, std::int64_t positions,
               std::int64_t stride) {
-  return reshape(unsqueeze(arange(0, kernel) * dilation, 1) + arange(0, positions) * stride,
-                 {kernel * positions});
+  return flatten(unsqueeze(arange(0, kernel) * dilation, 1) + arange(0, positions) * stride);
 }
 
 struct Windows {
@@ -43,10 +42,6 @@ Windows windows_of(const char* op, std::int64_t height, std::int64_t width,
   return {count(height, o.kernel.h, o.dilation.h, o.stride.h, o.padding.h),
           count(width, o.kernel.w, o.dilation.w, o.stride.w, o.padding.w), height + 2 * o.padding.h,
           width + 2 * o.padding.w};
-}
-
-Tensor at_places(const Tensor& x, int axis, const Tensor& index) {
-  return index_select(x, axis, index);
 }
 
 }  // namespace
@@ -100,9 +95,11 @@ Tensor unfold(const Tensor& x, const WindowOptions& o) {
     throw make_error<ShapeError>(where("unfold"), ": takes [N, C, H, W] or [C, H, W], not ",
                                  x.shape());
   const Windows w = windows_of("unfold", x.size(2), x.size(3), o);
+  (void)size_product("unfold", size_product("unfold", o.kernel.h, o.kernel.w),
+                     size_product("unfold", w.rows, w.columns));
   const Tensor padded = pad(x, {o.padding.w, o.padding.w, o.padding.h, o.padding.h});
-  const Tensor rows = at_places(padded, 2, places(o.kernel.h, o.dilation.h, w.rows, o.stride.h));
-  const Tensor all = at_places(rows, 3, places(o.kernel.w, o.dilation.w, w.columns, o.stride.w));
+  const Tensor rows = index_select(padded, 2, places(o.kernel.h, o.dilation.h, w.rows, o.stride.h));
+  const Tensor all = index_select(rows, 3, places(o.kernel.w, o.dilation.w, w.columns, o.stride.w));
   const std::int64_t n = x.size(0), c = x.size(1);
   return reshape(
       permute(reshape(all, {n, c, o.kernel.h, w.rows, o.kernel.w, w.columns}), {0, 1, 2, 4, 3, 5}),
@@ -116,11 +113,12 @@ Tensor fold(const Tensor& x, Pair output, const WindowOptions& o) {
   if (output.h < 1 || output.w < 1)
     throw make_error<ValueError>(where("fold"), ": an output of ", output.h, " x ", output.w);
   const Windows w = windows_of("fold", output.h, output.w, o);
-  const std::int64_t window = o.kernel.h * o.kernel.w;
-  if (x.rank() != 3 || x.size(1) % window != 0 || x.size(2) != w.rows * w.columns)
+  const std::int64_t window = size_product("fold", o.kernel.h, o.kernel.w),
+                     windows = size_product("fold", w.rows, w.columns);
+  if (x.rank() != 3 || x.size(1) % window != 0 || x.size(2) != windows)
     throw make_error<ShapeError>(where("fold"), ": columns ", x.shape(), "; for an output of ",
                                  output.h, " x ", output.w, " they must be [N, C · ", window, ", ",
-                                 w.rows * w.columns, "]");
+                                 windows, "]");
   const std::int64_t n = x.size(0), c = x.size(1) / window;
   const Tensor all = reshape(
       permute(reshape(x, {n, c, o.kernel.h, o.kernel.w, w.rows, w.columns}), {0, 1, 2, 4, 3, 5}),
@@ -163,7 +161,7 @@ Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
     }
     if (mode == PadMode::Replicate) place = clamp(place, 0, n - 1);
     if (mode == PadMode::Reflect) place = (n - 1) - abs((n - 1) - abs(place));
-    out = at_places(out, axis, place);
+    out = index_select(out, axis, place);
   }
   return out;
 }

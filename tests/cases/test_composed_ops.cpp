@@ -294,3 +294,100 @@ TEST_CASE("composed ops: losses without a counterpart in PyTorch") {
       },
       a);
 }
+
+TEST_CASE("composed ops: fmod of magnitudes far apart") {
+  const auto of = [](float a, float b) {
+    return fmod(Tensor::from({a}, {1}), Tensor::from({b}, {1}));
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(of(3, -1e30F).item() == 3);
+  CHECK(of(-3, 1e10F).item() == -3);
+  CHECK(of(1, -infinity).item() == 1);
+  CHECK(of(-5, infinity).item() == -5);
+  CHECK(of(1e-3F, -360).item() == static_cast<double>(1e-3F));
+  for (const float a : {5.5F, -5.5F, 0.25F, -0.25F})
+    for (const float b : {2.0F, -2.0F, 0.75F}) CHECK(of(a, b).item() == std::fmod(a, b));
+  const Tensor x = Tensor::from({5.5, -5.5, 0.0, 0.25}, {4}),
+               y = Tensor::from({2.0, 2.0, 2.0, -3.0}, {4});
+  CHECK(list(grad(fmod(x, y).sum(), x)) == Doubles{1, 1, 1, 1});
+  CHECK(list(grad(fmod(x, y).sum(), y)) == Doubles{-2, 2, 0, 0});
+}
+
+TEST_CASE("composed ops: gradients at poles and ties") {
+  const Tensor zero = Tensor::from({0.0, 0.0, 0.0, 1.0}, {4});
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor y = Tensor::from({2.0, 0.5, 0.0, 3.0}, {4});
+  CHECK(list(xlogy(zero, y)) == Doubles{0, 0, 0, std::log(3.0)});
+  const Doubles g = list(grad(xlogy(zero, y).sum(), zero));
+  CHECK(g[0] == doctest::Approx(std::log(2.0)));
+  CHECK(g[1] == doctest::Approx(std::log(0.5)));
+  CHECK((g[2] == 0 && g[3] == doctest::Approx(std::log(3.0))));
+  const Tensor beside = Tensor::from({2.0, 0.5, -1.0, 3.0}, {4});
+  const Doubles g1 = list(grad(xlog1py(zero, beside).sum(), zero));
+  CHECK(g1[1] == doctest::Approx(std::log1p(0.5)));
+  CHECK(g1[2] == 0);
+  CHECK(list(xlogy(Tensor::from({0.0, 0.0}, {2}), Tensor::from({infinity, -1.0}, {2}))) ==
+        Doubles{0, 0});
+
+  const Tensor p = Tensor::from({0.0, 1.0, 0.5}, {3});
+  CHECK(list(logit(p)) == Doubles{-infinity, infinity, 0});
+  CHECK(list(grad(logit(p).sum(), p)) == Doubles{infinity, infinity, 4});
+
+  const Tensor at = Tensor::from({1.0, 0.0, 2.0}, {3});
+  CHECK(list(grad(clamp_min(at, 1).sum(), at)) == Doubles{1, 0, 1});
+  CHECK(list(grad(clamp_max(at, 1).sum(), at)) == Doubles{1, 1, 0});
+  const Tensor same = Tensor::from({1.0, 0.0, 2.0}, {3});
+  CHECK(list(grad(fmax(at, same).sum(), at)) == Doubles{0.5, 0.5, 0.5});
+  CHECK(list(grad(fmin(at, same).sum(), at)) == Doubles{0.5, 0.5, 0.5});
+}
+
+TEST_CASE("composed ops: losses far from the decision") {
+  const Tensor x = Tensor::from({16.0F, 17.0F, 18.0F, 40.0F, 200.0F, -200.0F}, {6}),
+               ones_of = ones({6});
+  for (const double gamma : {0.0, 0.5, 1.0, 1.5, 2.0}) {
+    CAPTURE(gamma);
+    for (const float g :
+         grad(focal_loss(x, ones_of, 0.25, gamma, Reduction::Sum), x).to_vector<float>())
+      CHECK(std::isfinite(g));
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor input = variable(Tensor::from({1.0F, 1.0F}, {2})),
+               target = Tensor::from({2.0F, 2.0F}, {2}), var = Tensor::from({infinity, -1.0F}, {2});
+  const Tensor loss = gaussian_nll_loss(input, target, var, false, 1e-6, Reduction::None);
+  CHECK(loss.to_vector<float>()[0] == infinity);
+  CHECK(loss.to_vector<float>()[1] == doctest::Approx((std::log(1e-6) + 1e6) / 2));
+  CHECK(grad(loss.sum(), input).to_vector<float>()[0] == 0);
+}
+
+TEST_CASE("composed ops: products of numbers, large lists and impossible sizes") {
+  const Tensor a = random({5, 6}, 1), b = random({5, 6}, 2), v = random({6}, 3);
+  check_near(einsum("ij,ij->ij", {a, b}), a * b);
+  check_near(einsum("ij,ij->ji", {a, b}), transpose(a * b));
+  check_near(einsum("ij,j->ij", {a, v}), a * v);
+  check_near(einsum("j,ij->ij", {v, a}), a * v);
+  check_near(einsum("ij,ij->i", {a, b}), sum(a * b, {1}));
+  check_near(einsum("ij,ij->", {a, b}), sum(a * b));
+  check_near(einsum("i,j->ij", {select(a, 1, 0), v}), unsqueeze(select(a, 1, 0), 1) * v);
+  check_near(einsum("i,j->ji", {select(a, 1, 0), v}), unsqueeze(v, 1) * select(a, 1, 0));
+  check_gradient([&](const Tensor& x) { return einsum("ij,ij->i", {x, b}); }, a);
+  check_gradient([&](const Tensor& x) { return einsum("ij,j->ij", {x, v}); }, a);
+  CHECK_THROWS_WITH_AS(einsum("......->", {a}), doctest::Contains("twice"), ValueError);
+
+  const Tensor numbers = randint(0, 500, {300}, DType::Int64, Generator(4)).compute(),
+               tested = randint(0, 500, {200}, DType::Int64, Generator(5)).compute();
+  const Ints64 in = whole(numbers), list_of = whole(tested);
+  const auto found = isin(numbers, tested).to_vector<bool>();
+  for (std::size_t k = 0; k < in.size(); ++k)
+    CHECK(found[k] == (std::find(list_of.begin(), list_of.end(), in[k]) != list_of.end()));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor with_nan =
+      concat({arange(0, 100, 1, DType::Float64), full({1}, nan, DType::Float64)});
+  CHECK(list(cast(isin(Tensor::from({nan, 3.0, 0.5}, {3}), with_nan), DType::Int64)) ==
+        Doubles{0, 1, 0});
+
+  CHECK_THROWS_AS(take(a, ones({2})), DTypeError);
+  CHECK_THROWS_WITH_AS(unflatten(a, 0, {-1, 0}), doctest::Contains("[-1, 0]"), ShapeError);
+  const WindowOptions huge{.kernel = std::int64_t{1} << 32, .padding = std::int64_t{1} << 31};
+  CHECK_THROWS_AS(fold(zeros({1, 4, 4}), 4, huge), Error);
+  CHECK_THROWS_AS(unfold(zeros({1, 1, 4, 4}), huge), Error);
+}
