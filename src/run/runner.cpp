@@ -252,48 +252,68 @@ auto with_history(const Traversal& t, F&& f) {
   std::shared_ptr<GraphNumbers> made;
   Cache& c = cache();
   std::unique_lock lock(c.mutex);
-  std::shared_ptr<GraphNumbers>& place = c.numbers[t.key];
-  if (place == nullptr) place = made = std::make_shared<GraphNumbers>(t.key);
-  place->touch();
-  GraphNumbers& entry = *place;
+  auto found = c.numbers.find(t.key);
+  if (found == c.numbers.end()) {
+    made = std::make_shared<GraphNumbers>(t.key);
+    found = c.numbers.emplace(t.key, made).first;
+  }
+  GraphNumbers& entry = *found->second;
+  entry.touch();
   const std::int64_t before = entry.history.bytes();
-  auto result = f(entry.history);
-  entry.charge(entry.history.bytes() - before);
-  lock.unlock();
-  if (made != nullptr) enter(made);
-  return result;
+  try {
+    auto result = f(entry.history);
+    entry.charge(entry.history.bytes() - before);
+    lock.unlock();
+    if (made != nullptr) enter(made);
+    return result;
+  } catch (...) {  // an entry that was not entered would never be dropped
+    if (made != nullptr && lock.owns_lock()) c.numbers.erase(found);
+    throw;
+  }
 }
 
-// The program in which the numbers that change are leaves; none if no number does, or if a value
-// must be built in.
+// The program in which the numbers that change are leaves; none if no number does. A number that
+// must be built in, such as zero, is a part of the key for this evaluation; the others stay leaves.
 std::optional<Found> with_number_leaves(const Traversal& t, std::span<const Tensor> roots,
                                         Device device, std::uint64_t planning) {
-  const auto changing =
+  std::optional<std::vector<char>> changing =
       with_history(t, [&t](NumberHistory& history) { return history.note(t.numbers); });
-  if (!changing) return std::nullopt;
-  Key key = t.key;
-  key.mix(t.numbers.size());  // no key of built-in numbers has as many words
-  for (std::size_t k = 0; k < t.numbers.size(); ++k) {
-    key.mix((*changing)[k] != 0 ? 1 : 0);
-    if ((*changing)[k] == 0) key.mix(t.numbers[k]);
+  while (changing && std::find(changing->begin(), changing->end(), 1) != changing->end()) {
+    Key key = t.key;
+    key.mix(t.numbers.size());  // no key of built-in numbers has as many words
+    for (std::size_t k = 0; k < t.numbers.size(); ++k) {
+      key.mix((*changing)[k] != 0 ? 1 : 0);
+      if ((*changing)[k] == 0) key.mix(t.numbers[k]);
+    }
+    std::vector<std::uint32_t> unfit;
+    const auto built_in = [&] {
+      for (const std::uint32_t number : unfit) (*changing)[number] = 0;
+    };
+    if (const std::shared_ptr<CachedProgram> known = find_program(key)) {
+      std::vector<Tensor> values = known->numbers->values(t.order, device, unfit);
+      if (unfit.empty())
+        return Found{known->program, known->numbers->leaves(t.leaves, values), std::move(values)};
+      built_in();
+      continue;
+    }
+    ChangingNumbers::Graph graph;
+    const auto numbers = ChangingNumbers::make(t.order, roots, *changing, device, graph, unfit);
+    if (numbers == nullptr) {
+      with_history(t, [&](NumberHistory& history) { return history.build_in(unfit), 0; });
+      built_in();
+      continue;
+    }
+    std::vector<Tensor> values = numbers->values(t.order, device, unfit);
+    if (!unfit.empty()) {
+      built_in();
+      continue;
+    }
+    const auto program =
+        known_or_planned(graph.order, graph.roots, graph.leaves, options_for(device), planning);
+    add_program(key, program, numbers);
+    return Found{program, numbers->leaves(t.leaves, values), std::move(values)};
   }
-  if (const std::shared_ptr<CachedProgram> known = find_program(key)) {
-    std::optional<std::vector<Tensor>> values = known->numbers->values(t.order, device);
-    if (!values) return std::nullopt;
-    return Found{known->program, known->numbers->leaves(t.leaves, *values), std::move(*values)};
-  }
-  ChangingNumbers::Graph graph;
-  const auto numbers = ChangingNumbers::make(t.order, roots, *changing, device, graph);
-  if (numbers == nullptr) {
-    with_history(t, [](NumberHistory& history) { return history.give_up(), 0; });
-    return std::nullopt;
-  }
-  std::optional<std::vector<Tensor>> values = numbers->values(t.order, device);
-  if (!values) return std::nullopt;
-  const auto program =
-      known_or_planned(graph.order, graph.roots, graph.leaves, options_for(device), planning);
-  add_program(key, program, numbers);
-  return Found{program, numbers->leaves(t.leaves, *values), std::move(*values)};
+  return std::nullopt;
 }
 
 Found find_or_plan(const Traversal& t, std::span<const Tensor> roots,

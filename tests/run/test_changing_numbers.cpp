@@ -284,3 +284,20 @@ TEST_CASE("changing numbers: memory does not grow with the steps") {
   CHECK(cache_stats().programs.bytes == before.programs.bytes);
   CHECK(runner_stats().memory_in_use == in_use);
 }
+
+TEST_CASE("changing numbers: one that must be built in leaves the others as they are") {
+  const Tensor x = noise({8, 8});
+  std::vector<Doubles> series;
+  for (int k = 0; k < 40; ++k) series.push_back({0.1 * (k + 1), k % 4 == 0 ? 0.0 : 0.5 + k});
+  // A zero every fourth time: one plan with the zero built in, whatever the other number is.
+  CHECK(compare([&](const Doubles& c) { return List{sum(x * c[0] + square(x) * c[1])}; }, series) ==
+        0);
+  const Tensor half = noise({8, 8}, DType::BFloat16);
+  series.clear();
+  for (int k = 0; k < 40; ++k) series.push_back({0.1 * (k + 1), static_cast<double>(1 + k % 2)});
+  CHECK(compare([&](const Doubles& c) { return List{x * c[0], half * c[1]}; }, series) == 0);
+  // Numbers that are a size of a sum.
+  series.clear();
+  for (int k = 0; k < 40; ++k) series.push_back({0.3 * (k + 1), k % 3 == 0 ? 64.0 : 60.0 + k});
+  CHECK(compare([&](const Doubles& c) { return List{sum(x * c[0]) / c[1]}; }, series) == 0);
+}

@@ -2,6 +2,7 @@
 #include "run/tuning/changing_numbers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/index.h"
 #include "graph/body.h"
@@ -11,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr char kMostChanges = 2;
+constexpr char kMostChanges = 2, kBuiltIn = kMostChanges + 1;
 
 bool can_be_leaf(const Node& node) {
   return !is_bool(node.dtype) && node.dtype != DType::Float16 && node.dtype != DType::BFloat16 &&
@@ -75,7 +76,6 @@ bool is_slice_of_rows(const Node& node) noexcept {
 }
 
 std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64_t> numbers) {
-  if (given_up_) return std::nullopt;
   if (last_.empty()) {
     // If memory ends on the way, `last_` is still empty.
     changes_.assign(numbers.size(), 0);
@@ -84,12 +84,19 @@ std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64
     return std::nullopt;
   }
   for (std::size_t k = 0; k < numbers.size(); ++k) {
-    if (leaves_[k] != 0 || numbers[k] == last_[k]) continue;
+    if (changes_[k] >= kMostChanges || numbers[k] == last_[k]) continue;
     last_[k] = numbers[k];
     leaves_[k] = ++changes_[k] == kMostChanges ? 1 : 0;
   }
   if (std::find(leaves_.begin(), leaves_.end(), 1) == leaves_.end()) return std::nullopt;
   return leaves_;
+}
+
+void NumberHistory::build_in(std::span<const std::uint32_t> numbers) noexcept {
+  for (const std::uint32_t number : numbers) {
+    leaves_[number] = 0;
+    changes_[number] = kBuiltIn;
+  }
 }
 
 std::int64_t NumberHistory::bytes() const noexcept {
@@ -100,7 +107,8 @@ std::int64_t NumberHistory::bytes() const noexcept {
 std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder& order,
                                                              std::span<const Tensor> roots,
                                                              std::span<const char> leaves,
-                                                             Device device, Graph& graph) {
+                                                             Device device, Graph& graph,
+                                                             std::vector<std::uint32_t>& unfit) {
   auto out = std::make_shared<ChangingNumbers>();
   const std::vector<Node*>& nodes = order.nodes;
   std::vector<std::int32_t> step_of(nodes.size(), -1);  // of constants and what is folded from them
@@ -124,7 +132,9 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     bool is_changing = false;
     if (node.op == Op::Constant) {
       folded = number_in(node);
-      is_changing = leaves[number++] != 0;
+      is_changing = leaves[number] != 0;
+      if (is_changing) step.number = static_cast<std::int32_t>(number);
+      ++number;
     } else if (node.input_count == 1 || node.input_count == 2) {
       Scalar in[2];
       bool known = true;
@@ -146,24 +156,26 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
   NodeIndex leaf_of, source;  // source: leaves of the original graph, then the new ones
   const auto add_leaf = [&](const Node& node, std::int64_t summands) {
     const std::int32_t step = step_of[order.index[&node]];
-    if (step < 0 || changes[at(step)] == 0) return true;
-    if (!can_be_leaf(node)) return false;
+    if (step < 0 || changes[at(step)] == 0) return;
+    if (!can_be_leaf(node)) {
+      out->add_numbers(step, unfit);
+      return;
+    }
     if (leaf_of.insert(&node, static_cast<std::uint32_t>(out->leaves_.size()))) {
       out->leaves_.push_back({step, 0});
       made.push_back(number_leaf(value[at(step)], node.dtype, device));
       instead.emplace(&node, in_shape_of(node, made.back()));
     }
     if (summands != 0) out->leaves_[leaf_of[&node]].summands = summands;
-    return true;
   };
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = *nodes[n];
     if (node.realised() || step_of[n] >= 0) continue;
     for (int k = 0; k < node.input_count; ++k)
-      if (!add_leaf(*node.input(k), k == 1 ? summands_divided(node) : 0)) return nullptr;
+      add_leaf(*node.input(k), k == 1 ? summands_divided(node) : 0);
   }
-  for (const Tensor& root : roots)
-    if (!add_leaf(*root.node(), 0)) return nullptr;
+  for (const Tensor& root : roots) add_leaf(*root.node(), 0);
+  if (!unfit.empty()) return nullptr;
   graph.roots = substitute(roots, instead);
   for (Tensor& root : graph.roots)  // a leaf is copied by the program
     if (root.node()->realised())
@@ -185,30 +197,50 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
   return out;
 }
 
-std::optional<std::vector<Tensor>> ChangingNumbers::values(const NumberedOrder& order,
-                                                           Device device) const {
+void ChangingNumbers::add_numbers(std::int32_t step, std::vector<std::uint32_t>& numbers) const {
+  std::vector<std::int32_t> waiting{step};
+  std::vector<char> seen(steps_.size(), 0);
+  while (!waiting.empty()) {
+    const std::int32_t next = waiting.back();
+    waiting.pop_back();
+    if (next < 0 || std::exchange(seen[at(next)], 1) != 0) continue;
+    const Step& s = steps_[at(next)];
+    if (s.number >= 0) numbers.push_back(static_cast<std::uint32_t>(s.number));
+    waiting.insert(waiting.end(), {s.in[0], s.in[1]});
+  }
+}
+
+std::vector<Tensor> ChangingNumbers::values(const NumberedOrder& order, Device device,
+                                            std::vector<std::uint32_t>& unfit) const {
   std::vector<Scalar> value;
   value.reserve(steps_.size());
-  for (const Step& step : steps_) {
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& step = steps_[k];
     const Node& node = *order.nodes[step.node];
     if (node.op == Op::Constant) {
       value.push_back(number_in(node));
       continue;
     }
     Scalar in[2];
-    for (int k = 0; k < node.input_count; ++k) in[k] = value[at(step.in[k])];
+    for (int i = 0; i < node.input_count; ++i) in[i] = value[at(step.in[i])];
     const std::optional<Scalar> folded = folded_value(node, {in, node.input_count});
-    if (!folded) return std::nullopt;
+    if (!folded) {
+      add_numbers(static_cast<std::int32_t>(k), unfit);
+      return {};
+    }
     value.push_back(*folded);
   }
+  for (const Leaf& leaf : leaves_) {
+    const Scalar now = value[at(leaf.step)];
+    const bool divides = leaf.summands != 0 && now.real() == static_cast<double>(leaf.summands);
+    if (now.is_zero() || divides) add_numbers(leaf.step, unfit);
+  }
+  if (!unfit.empty()) return {};
   std::vector<Tensor> out;
   out.reserve(leaves_.size() + slices_.size());
   for (const Leaf& leaf : leaves_) {
-    const Scalar now = value[at(leaf.step)];
-    if (now.is_zero() || (leaf.summands != 0 && now.real() == static_cast<double>(leaf.summands)))
-      return std::nullopt;
     const Node& node = *order.nodes[steps_[at(leaf.step)].node];
-    out.push_back(number_leaf(now, node.dtype, device));
+    out.push_back(number_leaf(value[at(leaf.step)], node.dtype, device));
   }
   for (const std::uint32_t slice : slices_) out.push_back(slice_leaf(*order.nodes[slice], device));
   return out;

@@ -33,14 +33,13 @@ class NumberHistory {
  public:
   /// Records the numbers of an evaluation. Returns which of them are leaves, if any is.
   std::optional<std::vector<char>> note(std::span<const std::uint64_t> numbers);
-  /// From now on no number is a leaf: make() cannot build the graph.
-  void give_up() noexcept { given_up_ = true; }
+  /// From now on these numbers are never leaves.
+  void build_in(std::span<const std::uint32_t> numbers) noexcept;
   std::int64_t bytes() const noexcept;
 
  private:
   std::vector<std::uint64_t> last_;
   std::vector<char> changes_, leaves_;
-  bool given_up_ = false;
 };
 
 /// A graph in which some numbers are leaves, and what computes the values of these leaves.
@@ -52,15 +51,18 @@ class ChangingNumbers {
     std::vector<Node*> leaves;
   };
   /// `order`: all nodes of the graph of `roots`. `leaves`: which of its numbers are leaves, in this
-  /// order. Null if a number is part of something that only a constant can be: a 16-bit or bool
-  /// value.
+  /// order. Null if numbers are part of something that only a constant can be, a 16-bit or bool
+  /// value: these are then in `unfit`.
   static std::shared_ptr<const ChangingNumbers> make(const NumberedOrder& order,
                                                      std::span<const Tensor> roots,
                                                      std::span<const char> leaves, Device device,
-                                                     Graph& graph);
+                                                     Graph& graph,
+                                                     std::vector<std::uint32_t>& unfit);
 
-  /// The values of the leaves for a graph of the same form; none if a value must be built in.
-  std::optional<std::vector<Tensor>> values(const NumberedOrder& order, Device device) const;
+  /// The values of the leaves for a graph of the same form. If a value must be built in, the result
+  /// is empty, and the numbers that it is computed from are in `unfit`.
+  std::vector<Tensor> values(const NumberedOrder& order, Device device,
+                             std::vector<std::uint32_t>& unfit) const;
   /// The leaves of `graph` by slot: those of the original graph and the values.
   std::vector<Node*> leaves(std::span<Node* const> own, std::span<const Tensor> values) const;
 
@@ -69,11 +71,14 @@ class ChangingNumbers {
   struct Step {
     std::uint32_t node = 0;
     std::int32_t in[2] = {-1, -1};  // steps
+    std::int32_t number = -1;       // of a constant that is a leaf
   };
   struct Leaf {
     std::int32_t step = 0;
     std::int64_t summands = 0;  // of a sum that it divides; 0: of none
   };
+  // Adds the numbers that a step is computed from.
+  void add_numbers(std::int32_t step, std::vector<std::uint32_t>& numbers) const;
   std::vector<Step> steps_;
   std::vector<Leaf> leaves_;
   std::vector<std::uint32_t> slices_;  // nodes; their leaves come after the others
