@@ -48,7 +48,7 @@ class TENON_API ModuleBase {
  public:
   virtual ~ModuleBase();
   /// Copies the handle: both modules share parameters, mode and children.
-  ModuleBase(const ModuleBase& other) : state_(other.state_) {}
+  ModuleBase(const ModuleBase& other);
   /// Replaces the handle; the module's previous state is released if no other handle uses it.
   /// Compiled functions that call the module through this handle are traced again.
   ModuleBase& operator=(const ModuleBase& other);

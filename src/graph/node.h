@@ -38,7 +38,8 @@ struct LeafState {
   // stale once that has changed.
   Tensor rounded;
   std::uint64_t rounded_at = 0;
-  bool frozen = false;  // a variable that optimizers do not update
+  bool frozen = false;            // a variable that optimizers do not update
+  std::uint32_t conversions = 0;  // how often convert_variable() gave it another dtype and buffer
 };
 
 struct Node {

@@ -123,6 +123,7 @@ void convert_variable(const Tensor& variable, const Tensor& value) {
   if (value.node()->realised()) node.value = value.node()->value;
   node.leaf->host_copy.reset();
   node.leaf->rounded = Tensor();
+  ++node.leaf->conversions;
   mark_assigned(node, advance_clock());
 }
 

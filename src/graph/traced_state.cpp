@@ -65,15 +65,20 @@ StateTrace::~StateTrace() { t_trace = previous_; }
 void StateTrace::add_read(const std::shared_ptr<const void>& object, const Tensor& variable,
                           StateReader read, bool always) {
   const void* at = variable.defined() ? variable.node() : object.get();
-  if (!is_written(at, read)) reads_.push_back({object, variable, read, read(at), always});
+  if (is_written(at, read)) return;
+  const auto [known, is_first] = read_at_.try_emplace(Place(at, read), reads_.size());
+  if (is_first)
+    reads_.push_back({object, variable, read, read(at), always});
+  else if (!reads_[known->second].is_alive())  // another object has got the address of that one
+    reads_[known->second] = {object, variable, read, read(at), always};
 }
 
 void StateTrace::add_written(const void* object, StateReader read) {
-  if (!is_written(object, read)) written_.emplace_back(object, read);
+  written_.emplace(object, read);
 }
 
 bool StateTrace::is_written(const void* object, StateReader read) const {
-  return std::find(written_.begin(), written_.end(), Place(object, read)) != written_.end();
+  return written_.contains(Place(object, read));
 }
 
 void StateTrace::finish(StateReads& reads) {

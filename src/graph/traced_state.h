@@ -9,7 +9,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -79,9 +82,15 @@ class StateTrace {
 
  private:
   using Place = std::pair<const void*, StateReader>;
+  struct PlaceHash {
+    std::size_t operator()(const Place& place) const noexcept {
+      return std::hash<const void*>()(place.first) * 31 + std::hash<StateReader>()(place.second);
+    }
+  };
   bool is_written(const void* object, StateReader read) const;
   std::vector<StateReads::Read> reads_;
-  std::vector<Place> written_;
+  std::unordered_map<Place, std::size_t, PlaceHash> read_at_;  // index in reads_
+  std::unordered_set<Place, PlaceHash> written_;
   StateTrace* previous_;
 };
 

@@ -105,6 +105,11 @@ void Walk::states(const ModuleBase& root, F&& visit) {
 ModuleBase::ModuleBase() : state_(std::make_shared<ModuleState>()) {}
 ModuleBase::~ModuleBase() = default;
 
+// A vector of modules that grows copies them: a function that captured the vector calls the copies.
+ModuleBase::ModuleBase(const ModuleBase& other)
+    : state_(other.state_),
+      traced_(std::atomic_ref(other.traced_).load(std::memory_order_relaxed)) {}
+
 // A compiled function cannot see that the handle which it captured has changed, only that the state
 // behind it has. A function that replaces handles while it is traced, as a loop over layers does,
 // will do so whenever it is traced.

@@ -79,9 +79,13 @@ void feed_random(RandomTrace& random, Bound& b, ValueId value, Device device) {
 // Inputs that are variables keep the value that they have now.
 void hold_given(const std::vector<Tensor>& inputs, Bound& b) {
   b.given.clear();
-  for (const Tensor& input : inputs)
-    if (input.device().kind == Device::Kind::Cpu && may_change(*input.node()))
+  b.given_of_input.assign(inputs.size(), -1);
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (const Tensor& input = inputs[k];
+        input.device().kind == Device::Kind::Cpu && may_change(*input.node())) {
+      b.given_of_input[k] = static_cast<std::int32_t>(b.given.size());
       b.given.push_back(input.node()->value.get());
+    }
   if (!b.given.empty()) b.given_use.begin({}, b.given);
 }
 
@@ -105,9 +109,8 @@ void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& 
       continue;
     }
     const Tensor& source = input >= 0 ? inputs[at(input)] : t.leaves[s];
-    const auto held = std::find(b.given.begin(), b.given.end(), source.node()->value.get());
-    b.values[value] = held == b.given.end() ? leaf_memory(*source.node())
-                                            : b.given_use.read(at(held - b.given.begin()));
+    const std::int32_t given = input >= 0 ? b.given_of_input[at(input)] : -1;
+    b.values[value] = given < 0 ? leaf_memory(*source.node()) : b.given_use.read(at(given));
     b.strides[value] =
         input >= 0 && b.runs > 1 && source.size(0) == b.runs ? p.values[value].bytes : 0;
   }

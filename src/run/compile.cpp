@@ -58,12 +58,18 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::shared_ptr<Trace> trace(std::vector<Input> signature, std::uint64_t key,
                                bool anew = false) const {
     const ConstantsGuard constants(constant);
-    const auto guarded = [this](const std::vector<Tensor>& inputs) {
-      note_guards();
+    std::uint64_t guarded_by = 0;
+    const auto guarded = [&](const std::vector<Tensor>& inputs) {
+      guarded_by = guards_now();
       return function(inputs);
     };
-    return make_trace(guarded, context, std::move(signature), key, anew);
+    std::shared_ptr<Trace> made = make_trace(guarded, context, std::move(signature), key, anew);
+    made->guards = guarded_by;
+    return made;
   }
+  // A hash of the values of the function's own guards. Called without a lock: it runs user code.
+  std::uint64_t guards_now() const { return guards ? hash_of_guards(this) : 0; }
+  // Guards of an inlined function belong to the state that the caller's trace has read.
   void note_guards() const {
     if (guards) note_state_read(shared_from_this(), hash_of_guards, true);
   }
@@ -227,9 +233,9 @@ std::uint64_t CompiledFunction::Impl::key_of(const std::vector<Tensor>& inputs, 
 
 std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
                                                     const std::vector<Tensor>& inputs, int runs) {
-  const std::uint64_t epoch = state_epoch();
+  const std::uint64_t epoch = state_epoch(), guarded_by = guards_now();
   const auto matches = [&](const Trace& t) {
-    if (inputs.size() != t.signature.size()) return false;
+    if (t.guards != guarded_by || inputs.size() != t.signature.size()) return false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (!(describe(inputs[k], runs) == t.signature[k])) return false;
     return t.state.hold(epoch);

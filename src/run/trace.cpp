@@ -63,10 +63,12 @@ Shape row_of(const Shape& shape) {
   return row;
 }
 
-// The dtype and shape of a variable, for code that replaces both.
+// The dtype and shape of a variable, for code that replaces both, and its conversions: an earlier
+// trace holds the buffer that a conversion has replaced, also if the dtype comes back.
 std::uint64_t form_of_variable(const void* variable) {
   const Node& node = *static_cast<const Node*>(variable);
-  std::uint64_t form = static_cast<std::uint64_t>(node.dtype);
+  std::uint64_t form = static_cast<std::uint64_t>(node.dtype) |
+                       static_cast<std::uint64_t>(node.leaf->conversions) << 8;
   for (const std::int64_t size : node.shape)
     form = (form ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ull;
   return form;

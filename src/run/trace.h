@@ -68,6 +68,7 @@ struct Bound {
   LeafUse variables;
   std::vector<Buffer*>
       given;  // variables among the inputs, which the caller may pass as any tensor
+  std::vector<std::int32_t> given_of_input;  // its index in `given`; -1: not a variable
   BufferUse given_use;
 };
 inline constexpr std::int64_t kRandomStride = 64;
@@ -96,8 +97,9 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   void leave(bool all) override;
 
   std::vector<Input> signature;
-  std::uint64_t key = 0;  // of the signature and of what planning depends on
-  StateReads state;       // what the function read besides tensors
+  std::uint64_t key = 0;     // of the signature and of what planning depends on
+  std::uint64_t guards = 0;  // of the values of the function's guards
+  StateReads state;          // what the function read besides tensors
   std::weak_ptr<Owner> owner;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot

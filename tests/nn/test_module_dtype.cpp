@@ -127,6 +127,19 @@ TEST_CASE("module dtype: what was built before is refused, and functions are tra
   CHECK(f({wide})[0].equal(net(wide)));
 }
 
+TEST_CASE("module dtype: a function is traced again when the dtype comes back") {
+  nn::Linear net(3, 2);
+  const Tensor x = randn({4, 3}).compute(), wide = cast(x, DType::Float64).compute();
+  const CompiledFunction f =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
+  for (int round = 0; round < 4; ++round) {
+    CHECK(distance(f({x})[0], net(x)) < 1e-6);
+    net.to(DType::Float64);
+    CHECK(distance(f({wide})[0], net(wide)) < 1e-12);
+    net.to(DType::Float32);
+  }
+}
+
 TEST_CASE("module dtype: other dtypes and places are refused") {
   nn::Linear net(3, 2);
   CHECK_THROWS_AS(net.to(DType::Int64), ValueError);

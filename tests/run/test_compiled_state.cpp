@@ -357,3 +357,36 @@ TEST_CASE("compiled state: an inlined assignment is carried out if it is returne
   outer({});
   CHECK(w.to_vector<float>() == Floats{4, 4});
 }
+
+TEST_CASE("compiled state: guards run once for a call, and may ask the function") {
+  int calls = 0;
+  double value = 1;
+  CompiledFunction f;
+  f = compile([&](const List& in) { return List{in[0] * value}; },
+              [&] {
+                ++calls;
+                return std::vector<double>{value, static_cast<double>(f.traced() * 0)};
+              });
+  const Tensor x = ones({2});
+  for (int k = 0; k < 20; ++k) {
+    value = k;
+    CHECK(f({x})[0].to_vector<float>()[0] == static_cast<float>(k));
+  }
+  value = 19;
+  f({x});
+  calls = 0;
+  f({x});
+  CHECK(calls == 1);
+}
+
+TEST_CASE("compiled state: a layer of a vector that has grown is replaced") {
+  std::vector<nn::Linear> layers;
+  layers.emplace_back(2, 2);
+  const nn::Linear first = layers[0];
+  const CompiledFunction f = compile([&](const List& in) { return List{layers[0](in[0])}; });
+  const Tensor x = ones({1, 2});
+  CHECK(f({x})[0].equal(layers[0](x)));
+  layers.reserve(layers.capacity() + 8);
+  layers[0] = nn::Linear(2, 2);
+  CHECK(f({x})[0].equal(layers[0](x)));
+}
