@@ -12,6 +12,7 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
+#include "base/contains.h"
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/env.h"
@@ -463,10 +464,11 @@ PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool 
 std::string default_data_dir() {
   std::string own = env_text("TENON_DATA_DIR");
   if (!own.empty()) return own;
+  // As for the cache, a relative path would depend on the current folder.
   const std::string cache = env_text("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache + "/tenon";
+  if (cache.starts_with('/')) return cache + "/tenon";
   const std::string home = env_text("HOME");
-  return home.empty() ? "tenon-data" : home + "/.cache/tenon";
+  return home.starts_with('/') ? home + "/.cache/tenon" : "tenon-data";
 }
 
 CsvSpec parse_csv_spec(const std::string& spec) {
@@ -484,6 +486,13 @@ CsvSpec parse_csv_spec(const std::string& spec) {
                       kRowOptions, ", ", kSplitOptions));
   }
   check_split_spec(out.divided, spec);
+  const CsvOptions& options = out.options;
+  if (!options.label_name.empty() && options.label_column >= 0)
+    throw ValueError(cat("data '", spec, "': label=", options.label_name, " and column=",
+                         options.label_column, " both name the label: leave one of them out"));
+  if (!options.label_name.empty() && contains(options.left_out, options.label_name))
+    throw ValueError(cat("data '", spec, "': drop=", options.label_name,
+                         " leaves out the label: leave out one of the options"));
   return out;
 }
 
@@ -523,6 +532,9 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   const bool drawn = known->generated;
   const std::string rest =
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
+  if (!rest.empty())
+    refuse_repeated_options(spec, kind,
+                            source_parts(no_path && drawn ? "," + rest : rest, kind == "npy"));
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
   if (is_image_source(spec)) return read_image_source(spec, options.class_names, options.strict);

@@ -282,3 +282,18 @@ TEST_CASE("source parts: a note names a class that a part lacks, and strict refu
   CHECK(open(spec, Split::Train)->notes().empty());
   CHECK(has(refusal(spec, Split::Test, true), "'b'"));
 }
+
+TEST_CASE("source parts: an option is not given twice with different values") {
+  Files files;
+  const std::string csv = "csv:" + files.csv(40, 2);
+  CHECK(
+      has(refusal(csv + ",label=x,label=label"), "'label' is given twice, as 'x' and as 'label'"));
+  CHECK(has(refusal(csv + ",split=0.5,seed=1,split=0.1"), "'split' is given twice"));
+  CHECK(has(refusal(csv + ",stratify,stratify=no"), "'stratify' is given twice, as 'yes' and"));
+  CHECK(has(refusal(csv + ",label=label,column=0"), "both name the label"));
+  CHECK(has(refusal(csv + ",drop=label,label=label"), "drop=label leaves out the label"));
+  CHECK(has(refusal("digits:60,20,validation=0.2,validation=0.3"), "'validation' is given twice"));
+  CHECK(has(refusal("digits,validation=0.2,validation=0.3"), "'validation' is given twice"));
+  CHECK(refusal(csv + ",label=label,label=label,drop=who,seed=3").empty());
+  CHECK(refusal("digits:60,60").empty());
+}

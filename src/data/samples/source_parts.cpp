@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <map>
+#include <string_view>
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "io/text/numbers.h"
@@ -65,6 +69,24 @@ void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
     message += cat(", and there is no file '", path, "'");
   }
   throw ValueError(message);
+}
+
+void refuse_repeated_options(const std::string& spec, const std::string& kind,
+                             const std::vector<std::string>& parts) {
+  constexpr std::string_view lists[] = {"drop", "category", "date"};
+  std::map<std::string_view, std::string_view> given;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    if (path_in_part(kind, parts[k], k) == 0) continue;
+    const std::string_view part = parts[k];
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals),
+                           value = equals == part.npos ? "yes" : part.substr(equals + 1);
+    if (std::find(std::begin(lists), std::end(lists), key) != std::end(lists)) continue;
+    const auto [before, is_first] = given.emplace(key, value);
+    if (!is_first && before->second != value)
+      throw make_error<ValueError>("data '", spec, "': '", key, "' is given twice, as '",
+                                   before->second, "' and as '", value, "': leave one of them out");
+  }
 }
 
 std::int64_t spec_number(const std::string& text, const std::string& spec) {

@@ -18,6 +18,11 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths =
 /// Position of the path in part `which` of a source of this kind; npos if it has none.
 std::size_t path_in_part(const std::string& kind, const std::string& part, std::size_t which);
 
+/// Throws ValueError for an option that is given twice with different values. Options of which a
+/// source takes several (drop, category, date) may be repeated.
+void refuse_repeated_options(const std::string& spec, const std::string& kind,
+                             const std::vector<std::string>& parts);
+
 /// Throws ValueError for a part that is not in `options`.
 [[noreturn]] void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
                               std::size_t which, const std::string& options);

@@ -340,7 +340,7 @@ void EvalStep::require_fits(const data::Loader& loader) {
   const std::vector<Tensor> out = evaluation_of(
       net_, loss_, *task_, set.views(), leaves_of(loader, std::min(loader.batch(), set.size())));
   if (const std::int64_t least = task_->least_scores(set); least > 0 && task_->needs_scores())
-    require_scores(out[1], least);
+    require_scores(out[1], least, true);
 }
 
 Plan EvalStep::plan(const data::Loader& loader, std::int64_t batch) {

@@ -56,8 +56,9 @@ void refuse_outputs(const TaskData& data, std::int64_t given, const std::string&
           advice));
 }
 
-void require_scores(const Tensor& scores, std::int64_t classes) {
-  if (scores.rank() != 2 || scores.size(1) < classes)
+void require_scores(const Tensor& scores, std::int64_t classes, bool may_be_maps) {
+  const bool fits = scores.rank() == 2 || (may_be_maps && scores.rank() > 2);
+  if (!fits || scores.size(1) < classes)
     throw make_error<ShapeError>("the network gives ", scores.shape(), " where the data has ",
                                  classes, " classes: choose a model with as many outputs");
 }

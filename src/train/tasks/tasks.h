@@ -25,7 +25,7 @@ void require_input(const Task& task, const TaskData& data);
 [[noreturn]] void refuse_outputs(const TaskData& data, std::int64_t given, const std::string& noun,
                                  const std::string& advice = "");
 /// Throws ShapeError unless scores are [N, C] with C >= `classes`.
-void require_scores(const Tensor& scores, std::int64_t classes);
+void require_scores(const Tensor& scores, std::int64_t classes, bool may_be_maps = false);
 
 /// Whether a target has a number for each output.
 inline bool is_numeric(OutputForm form) {
