@@ -55,7 +55,7 @@ std::string fault_of(const KnownFile& known, const std::string& path) {
   }
 }
 
-void download_showing(const std::string& url, const std::string& part, const std::string& name) {
+void download_showing(const std::string& url, PartFile& part, const std::string& name) {
   download(url, part, [&](std::int64_t done, std::int64_t total) {
     const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
     status_line(
@@ -76,21 +76,22 @@ std::string how_checked(const KnownFile& known) {
 // partial download is resumed, and deleted if the result is wrong.
 std::string fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
                        const std::string& target) {
-  const std::string part = target + ".part", url = base + "/" + known.name;
-  const bool resumed = fs::exists(part) && fs::file_size(part) > 0;
+  const std::string url = base + "/" + known.name;
+  PartFile part(target + ".part");
+  const bool resumed = part.size() > 0;
   download_showing(url, part, known.name);
-  std::string fault = fault_of(known, part);
+  std::string fault = fault_of(known, part.path());
   if (!fault.empty() && resumed) {
-    fs::remove(part);
+    part.clear();
     download_showing(url, part, known.name);
-    fault = fault_of(known, part);
+    fault = fault_of(known, part.path());
   }
   if (!fault.empty()) {
-    fs::remove(part);
+    part.clear();
     throw FormatError(
         fmt::format("{}: this is not {}'s {}: {}", url, set.title, known.name, fault));
   }
-  fs::rename(part, target);
+  part.rename_to(target);
   return how_checked(known);
 }
 
@@ -104,9 +105,6 @@ std::string fetch_file(const KnownSet& set, const std::vector<std::string>& base
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
-      std::error_code ignored;  // an empty partial file does not help the next attempt
-      const std::string part = target + ".part";
-      if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
       if (interrupted()) return "";
       failures += fmt::format("{}{}", failures.empty() ? "" : "; ", error.what());
       last = std::current_exception();

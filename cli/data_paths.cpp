@@ -74,14 +74,16 @@ nn::AnyModule Network::create() const {
 std::string Network::toml() const { return text.empty() ? models::toml(name, options) : text; }
 
 void require_run(const std::string& folder) {
-  std::error_code ignored;
+  std::error_code failed;
   const std::string file = folder + "/settings.toml";
   if (const int folds = train::folds_in(folder); folds > 0)
     throw IoError(folder + " holds " + std::to_string(folds) +
                       " folds, and each fold is a run: give one of them, as in " + folder +
                       "/fold-1",
                   {.file = folder});
-  if (!std::filesystem::exists(file, ignored))
+  const bool exists = std::filesystem::exists(file, failed);
+  if (failed) throw IoError(file + ": " + failed.message(), {.file = file});
+  if (!exists)
     throw IoError(folder + " holds no run: there is no " + file +
                       ", which a run writes after its first checkpoint. If the run was stopped "
                       "earlier, start it again",

@@ -150,11 +150,13 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
                      join(missing, ", "));
   const std::string video = io::video_format().library;
   line("videos", video.empty() ? "none: FFmpeg is not in this build, or not installed" : video);
-  line(
-      "cache folder",
-      cache_folder().empty()
-          ? "none: neither HOME nor TENON_CACHE names a folder"
-          : cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not created yet)"));
+  const std::string cache = cache_folder();
+  std::error_code failed;
+  const bool exists = std::filesystem::exists(cache, failed);
+  line("cache folder", cache.empty() ? "none: neither HOME nor TENON_CACHE names a folder"
+                       : failed ? fmt::format("{} (cannot be used: {})", cache, failed.message())
+                       : exists ? cache
+                                : cache + " (not created yet)");
   for (const FoundData& data : look_for_data())
     line(("data " + data.name).c_str(),
          data.present

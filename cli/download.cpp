@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -91,20 +92,6 @@ int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, cur
   return (*transfer.progress)(transfer.start + now, all) ? 0 : 1;
 }
 
-// The file to append to, locked by this process.
-int open_part(const std::string& part) {
-  const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0)
-    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(errno)),
-                  {.file = part});
-  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
-    close(file);
-    throw IoError(fmt::format("{}: another tenon is fetching it; wait for it to end", part),
-                  {.file = part});
-  }
-  return file;
-}
-
 // Redirects may lead to https:// only: a request over TLS must not be answered over plain HTTP, and
 // a server must not choose a local file.
 void follow_secure_redirects(const Curl& c, CURL* h) {
@@ -128,18 +115,58 @@ void take_known_protocols(const Curl& c, CURL* h) {
 
 }  // namespace
 
-void download(const std::string& url, const std::string& part,
+PartFile::PartFile(std::string path) : path_(std::move(path)) {
+  for (;;) {
+    file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file_ < 0)
+      throw IoError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)),
+                    {.file = path_});
+    if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      close(file_);
+      throw IoError(fmt::format("{}: another tenon is fetching it; wait for it to end", path_),
+                    {.file = path_});
+    }
+    // The process that had the lock may have given the file its final name since it was opened.
+    struct stat opened {
+    }, named{};
+    if (fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
+      return;
+    close(file_);
+  }
+}
+
+PartFile::~PartFile() {
+  if (!path_.empty() && size() == 0) unlink(path_.c_str());
+  close(file_);
+}
+
+std::int64_t PartFile::size() const {
+  struct stat status {};
+  return fstat(file_, &status) == 0 ? static_cast<std::int64_t>(status.st_size) : 0;
+}
+
+void PartFile::clear() {
+  if (ftruncate(file_, 0) != 0)
+    throw IoError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)),
+                  {.file = path_});
+}
+
+void PartFile::rename_to(const std::string& target) {
+  if (std::rename(path_.c_str(), target.c_str()) != 0)
+    throw IoError(
+        fmt::format("{}: cannot be renamed to {}: {}", path_, target, std::strerror(errno)),
+        {.file = path_});
+  path_.clear();
+}
+
+void download(const std::string& url, PartFile& part,
               const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   const Curl& c = curl();
   Transfer transfer;
-  transfer.file = open_part(part);
+  transfer.file = part.file();
   transfer.progress = &progress;
-  struct Closer {
-    int file;
-    ~Closer() { close(file); }
-  } const closing{transfer.file};
-  struct stat status {};
-  if (fstat(transfer.file, &status) == 0) transfer.start = status.st_size;
+  transfer.start = part.size();
   const std::unique_ptr<CURL, decltype(c.cleanup)> handle(c.init(), c.cleanup);
   CURL* h = handle.get();
   c.set(h, CURLOPT_URL, url.c_str());
@@ -159,8 +186,9 @@ void download(const std::string& url, const std::string& part,
   c.set(h, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
   const CURLcode code = c.perform(h);
   if (transfer.error != 0)
-    throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(transfer.error)),
-                  {.file = part});
+    throw IoError(
+        fmt::format("{}: cannot be written: {}", part.path(), std::strerror(transfer.error)),
+        {.file = part.path()});
   long answer = 0;
   c.info(h, CURLINFO_RESPONSE_CODE, &answer);
   if (answer >= 300 && answer < 400)

@@ -247,6 +247,8 @@ bool is_there(const std::string& path) noexcept {
   return path.find('\0') == std::string::npos && ::access(path.c_str(), F_OK) == 0;
 }
 
+bool is_hidden(const std::string& path) noexcept { return !is_there(path) && errno == EACCES; }
+
 bool file_exists(const std::string& path) noexcept {
   return path.find('\0') == std::string::npos && ::access(path.c_str(), R_OK) == 0;
 }

@@ -111,6 +111,8 @@ std::string inflate_start(std::string_view packed, std::size_t most);
 
 /// Whether the path exists, readable or not.
 bool is_there(const std::string& path) noexcept;
+/// Whether permissions of a folder do not let this process see if the path exists.
+bool is_hidden(const std::string& path) noexcept;
 
 /// Whether the path can be opened for reading.
 bool file_exists(const std::string& path) noexcept;

@@ -270,6 +270,19 @@ class Data(CommandTest):
         for network in ("gpt2_medium", "gpt2_large", "gpt2_xl", "bert", "bert_large"):
             self.fails(3, "data", "fetch", "weights", network, "--from", other.as_uri(), "--dir", network, says="its checksum is")
 
+    def test_fetch_by_several_processes(self):
+        header = b'{"a.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+        source = self.folder / "several"
+        source.mkdir()
+        (source / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+        for k in range(6):
+            words = ("data", "fetch", "weights", "gpt2", "--from", source.as_uri(), "--dir", f"several{k}")
+            for process in [self.start(*words) for _ in range(4)]:
+                out, err = process.communicate(timeout=60)
+                # The file is another one, so nobody succeeds. Whoever waits must not remove the file of the one who downloads.
+                self.assertIn(process.returncode, (3, 4), err)
+                self.assertTrue("its checksum is" in err or "another tenon is fetching it" in err, err)
+
     def test_fetch_follows_redirects_to_https_only(self):
         target = self.folder / "target"
         target.mkdir()
