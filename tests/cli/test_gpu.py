@@ -48,10 +48,12 @@ class GpuTest(CommandTest):
         return (self.folder / name / "model.safetensors").read_bytes()[-40000:]
 
     def wait_for(self, path, process):
+        """Waits until the file holds something: it exists before its first line is written."""
+        has_content = lambda: path.exists() and path.stat().st_size > 0
         deadline = time.time() + 120
-        while not path.exists() and time.time() < deadline and process.poll() is None:
+        while not has_content() and time.time() < deadline and process.poll() is None:
             time.sleep(0.01)
-        self.assertTrue(path.exists(), f"no {path} within two minutes")
+        self.assertTrue(has_content(), f"nothing in {path} within two minutes")
 
 
 class Facts(GpuTest):
