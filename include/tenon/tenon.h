@@ -11,8 +11,10 @@
 #include <tenon/dtype.h>
 #include <tenon/elementwise.h>
 #include <tenon/error.h>
+#include <tenon/function.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/host_call.h>
 #include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/joining.h>
@@ -26,6 +28,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/parallel.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>

@@ -31,9 +31,15 @@ class HostBackend final : public Backend {
     static const Engine* const parts[] = {&contraction_engine(), &map_engine(), &opaque_engine(),
                                           &attention_engine()};
     static const auto* const chains = chain_engine(parts).release();
-    static const Engine* const fast[] = {parts[0], parts[1],       parts[2],           parts[3],
-                                         chains,   &loop_engine(), &reference_engine()};
-    static const Engine* const plain[] = {&loop_engine(), &reference_engine()};
+    static const Engine* const fast[] = {parts[0],
+                                         parts[1],
+                                         parts[2],
+                                         parts[3],
+                                         chains,
+                                         &loop_engine(),
+                                         &host_call_engine(),
+                                         &reference_engine()};
+    static const Engine* const plain[] = {&loop_engine(), &host_call_engine(), &reference_engine()};
     if (reference) return plain;
     return fast;
   }

@@ -27,6 +27,8 @@ const Engine& contraction_engine();
 /// Pooling and movement.
 const Engine& opaque_engine();
 const Engine& attention_engine();
+/// Host code of the program that uses the library (tenon/host_call.h).
+const Engine& host_call_engine();
 /// Chains of regions that the given engines claim; these must outlive it.
 std::unique_ptr<const Engine> chain_engine(std::span<const Engine* const> engines);
 

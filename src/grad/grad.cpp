@@ -7,6 +7,7 @@
 #include <tenon/grad.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "grad/sum.h"
 #include "graph/effects.h"
 #include "graph/node_index.h"
+#include "ops/function_rule.h"
 #include "ops/infer.h"
 #include "ops/table.h"
 
@@ -106,9 +108,11 @@ class Walk {
         parts_(order_.nodes.size()),
         gradients_(order_.nodes.size()),
         cotangents_(order_.nodes.size()) {
+    for (std::size_t n = 0; n < order_.nodes.size(); ++n)
+      if (is_result(*order_.nodes[n]))
+        first_of_result_.try_emplace(key_of(*order_.nodes[n]), static_cast<std::uint32_t>(n));
     for (const Tensor& input : inputs)
-      if (const std::uint32_t n = order_.index[input.node()]; n != NodeIndex::kAbsent)
-        target_[n] = 1;
+      if (const std::uint32_t n = number_of(input.node()); n != NodeIndex::kAbsent) target_[n] = 1;
     for (std::size_t n = 0; n < order_.nodes.size(); ++n) {
       const bool leads = passes_gradient(*order_.nodes[n]) && depends(*order_.nodes[n]);
       if (leads) refuse_assigned(*order_.nodes[n]);
@@ -136,7 +140,7 @@ class Walk {
 
   /// Undefined if no gradient arrives.
   Tensor gradient(const Tensor& input) const {
-    const std::uint32_t n = order_.index[input.node()];
+    const std::uint32_t n = number_of(input.node());
     return n != NodeIndex::kAbsent ? gradients_[n] : Tensor();
   }
 
@@ -153,8 +157,20 @@ class Walk {
   }
 
  private:
+  // All nodes that stand for one result of an op count as the first of them: a rule may have built
+  // another node than the one that the user has.
+  static bool is_result(const Node& node) { return node.op == Op::Result && node.input_count > 0; }
+  static std::pair<const Node*, std::int64_t> key_of(const Node& result) {
+    return {result.input(0), result_index(result)};
+  }
+  std::uint32_t number_of(const Node* node) const {
+    if (!is_result(*node)) return order_.index[node];
+    const auto found = first_of_result_.find(key_of(*node));
+    return found == first_of_result_.end() ? NodeIndex::kAbsent : found->second;
+  }
+
   bool is_between(const Node* node) const {
-    const std::uint32_t n = order_.index[node];
+    const std::uint32_t n = number_of(node);
     return n != NodeIndex::kAbsent && between_[n] != 0;
   }
 
@@ -164,7 +180,7 @@ class Walk {
     return false;
   }
 
-  void add_to(const Node* node, const Tensor& part) { parts_[order_.index[node]].push_back(part); }
+  void add_to(const Node* node, const Tensor& part) { parts_[number_of(node)].push_back(part); }
 
   void propagate(Node& node, const Tensor& gradient) {
     const LabelGuard label(node.label);
@@ -195,6 +211,7 @@ class Walk {
     for (int k = 0; k < node.input_count; ++k) {
       const Tensor& part = parts[static_cast<std::size_t>(k)];
       const Node* in = node.input(k);
+      if (node.op == Op::Function && is_between(in)) refuse_captured(node, k);
       if (!part.defined() || !is_between(in)) continue;
       if (part.shape() != in->shape || (part.dtype() != in->dtype && !is_unrounded(part, *in)))
         throw make_error<InternalError>("grad: the rule of ", op_info(node.op).name, " gives ",
@@ -205,6 +222,7 @@ class Walk {
   }
 
   const NumberedOrder order_;
+  std::map<std::pair<const Node*, std::int64_t>, std::uint32_t> first_of_result_;
   // By number: requested; between a requested node and the output; the gradient parts so far, in
   // the order of the walk; the requested gradients.
   std::vector<char> target_, between_;

@@ -12,6 +12,7 @@
 // accumulates the sum from the last step to the first.
 #include "grad/scan.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -107,6 +108,15 @@ class ScanGradient {
     const std::vector<Tensor> defined = gradients_defined();
     behind_ = dependent_on(seeds_, defined);
     forward_ = dependent_on(body_.parameters, defined);
+    std::vector<Tensor> outside;
+    for (Node* node : topological_order(defined))
+      if (node->realised() && !is_parameter(*node)) outside.emplace_back(node);
+    outside_ = dependent_on(outside, defined);
+  }
+
+  bool is_parameter(const Node& node) const {
+    return std::any_of(body_.parameters.begin(), body_.parameters.end(),
+                       [&node](const Tensor& p) { return p.node() == &node; });
   }
 
   // Selects the forward values that the backward step reads: rows of xs and carries are available;
@@ -126,8 +136,12 @@ class ScanGradient {
   }
 
   bool is_dear(const Node& node) const {
-    return !node.realised() && !behind_.contains(&node) && forward_.contains(&node) &&
-           !is_cheap(node);
+    return !node.realised() && is_forward(node) && !is_cheap(node);
+  }
+
+  // Whether the forward scan can compute the node: from the body's parameters alone.
+  bool is_forward(const Node& node) const {
+    return forward_.contains(&node) && !behind_.contains(&node) && !outside_.contains(&node);
   }
 
   // The nodes that gradients depend on, down to expensive nodes or `stops`, and the readers of
@@ -159,7 +173,7 @@ class ScanGradient {
       const auto found = readers.find(node);
       if (found == readers.end() || found->second.size() != 1) return node;
       const Node* reader = *found->second.begin();
-      const bool replaces = !behind_.contains(reader) && forward_.contains(reader) &&
+      const bool replaces = is_forward(*reader) &&
                             op_info(reader->op).kind == OpKind::Elementwise &&
                             reader->shape == node->shape && reader->dtype == node->dtype;
       if (!replaces) return node;
@@ -385,7 +399,9 @@ class ScanGradient {
   std::vector<Tensor> seeds_, carry_seeds_, y_seeds_;
   std::vector<std::size_t> seeded_carries_, wanted_;
   std::vector<Tensor> gradients_;
-  NodeSet behind_, forward_;
+  // Nodes of the gradient that depend on its seeds, on the body's parameters, and on values that
+  // the rules of the gradient have created, such as host code.
+  NodeSet behind_, forward_, outside_;
   // Forward values that the backward scan reads.
   std::vector<Tensor> kept_, forward_stacks_, kept_stacks_;
   std::vector<std::size_t> read_carries_, read_rows_;

@@ -128,15 +128,24 @@ struct ResponseAttrs {
 
 struct Body;
 
-/// Identifies a body in a program's key.
-struct BodyKey {
-  std::uint64_t lo = 0, hi = 0;
+/// A 128-bit hash of a structure: two different structures have the same key with negligible
+/// probability.
+struct GraphKey {
+  std::uint64_t lo = 0x243F6A8885A308D3ull, hi = 0x13198A2E03707344ull;
+  void mix(std::uint64_t v) {
+    lo = (lo ^ v) * 0x9E3779B97F4A7C15ull;
+    lo ^= lo >> 29;
+    hi = (hi + v) * 0xC2B2AE3D27D4EB4Full;
+    hi ^= hi >> 31;
+    hi += lo;
+  }
+  bool operator==(const GraphKey&) const = default;
 };
 
 /// Inputs: carries, rows [length, …], then the values that the body captures from outside. Results:
 /// the final carries, then the body's other results, each [length, …].
 struct ScanAttrs {
-  BodyKey key;
+  GraphKey key;
   std::int64_t length = 0, reverse = 0, carries = 0, rows = 0;
   std::shared_ptr<const Body> body;
   // of the members before the body
@@ -146,7 +155,7 @@ struct ScanAttrs {
 /// Inputs: the predicate, operands of both branches, then the captured values of on_true and of
 /// on_false.
 struct CondAttrs {
-  BodyKey key_true, key_false;
+  GraphKey key_true, key_false;
   std::int64_t operands = 0, captured = 0;  // of on_true
   std::shared_ptr<const Body> on_true, on_false;
   static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);
@@ -154,6 +163,29 @@ struct CondAttrs {
   std::int64_t input_of(bool branch, std::int64_t parameter) const {
     return branch || parameter < operands ? parameter : parameter + captured;
   }
+};
+
+struct HostCallTypes;
+
+/// Inputs: the code (graph/host_code.h), then the arguments of the call. `name` is the interned
+/// name of the operation; `key` identifies the dtypes and shapes of the results.
+struct HostCallAttrs {
+  std::uint64_t name = 0;
+  GraphKey key;
+  std::shared_ptr<const HostCallTypes> types;
+  static constexpr std::size_t kWordBytes = 3 * sizeof(std::uint64_t);
+};
+
+struct FunctionRule;
+
+/// Inputs: the values of the results, the arguments, what the forward computation saved, then what
+/// the values depend on besides the arguments. The numbers count the first three. Result k is value
+/// k; the gradient is the rule's. The rule is not in the program's key, because a plan contains the
+/// values only.
+struct FunctionAttrs {
+  std::int64_t results = 0, arguments = 0, saved = 0;
+  std::shared_ptr<const FunctionRule> rule;
+  static constexpr std::size_t kWordBytes = 3 * sizeof(std::uint64_t);
 };
 
 class Attrs {
@@ -243,7 +275,8 @@ class Attrs {
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
                DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs,
                Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
-               Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>>
+               Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>, Shared<HostCallAttrs>,
+               Shared<FunctionAttrs>>
       value_;
 };
 

@@ -33,14 +33,8 @@ Node* base_of(Node* node, std::uint32_t trace) {
 }
 
 void set_key(Body& body) {
-  std::uint64_t lo = 0x452821E638D01377ull, hi = 0xBE5466CF34E90C6Cull;
-  const auto mix = [&](std::uint64_t v) {
-    lo = (lo ^ v) * 0x9E3779B97F4A7C15ull;
-    lo ^= lo >> 29;
-    hi = (hi + v) * 0xC2B2AE3D27D4EB4Full;
-    hi ^= hi >> 31;
-    hi += lo;
-  };
+  body.key = {};
+  const auto mix = [&body](std::uint64_t word) { body.key.mix(word); };
   std::unordered_map<const Node*, std::uint64_t> number;
   const auto describe = [&](const Node& node) {
     number.emplace(&node, number.size());
@@ -57,7 +51,6 @@ void set_key(Body& body) {
     for (const Node* in : node->in()) mix(number.at(in));
   }
   for (const Tensor& result : body.results) mix(number.at(result.node()) | 1ull << 40);
-  body.key = {lo, hi};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace tenon {
 struct Body {
   std::vector<Tensor> parameters;
   std::vector<Tensor> results;
-  BodyKey key;  // of its structure: equal for bodies that compute the same in the same way
+  GraphKey key;  // of its structure: equal for bodies that compute the same in the same way
 };
 
 /// The device on which a body that reads these tensors runs: the first tensor's device that is set.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "graph/body.h"
+#include "graph/host_code.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -69,6 +70,13 @@ class Former {
       for (const std::int64_t word : {scan->reverse, scan->carries, scan->rows})
         fixed(static_cast<std::uint64_t>(word));
       body(*scan->body);
+    } else if (const auto* call = node.attrs.get_if<HostCallAttrs>()) {
+      fixed(call->name);
+      for (const TensorType& type : call->types->types) {
+        fixed(static_cast<std::uint64_t>(type.dtype) | static_cast<std::uint64_t>(type.shape.rank())
+                                                           << 8);
+        extents(type.shape, ~0ull);
+      }
     } else if (const auto* cond = node.attrs.get_if<CondAttrs>()) {
       for (const std::int64_t word : {cond->operands, cond->captured})
         fixed(static_cast<std::uint64_t>(word));

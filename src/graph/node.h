@@ -180,8 +180,11 @@ class BodyTrace {
 /// Whether this thread runs the function of a loop's or branch's body (BodyTrace).
 bool is_tracing_body() noexcept;
 
-/// Whether an invalid index is detected only at run time, by an error that has the node's label.
-constexpr bool is_refused_late(Op op) noexcept { return has_trait(op, kIndexed); }
+/// Whether an error of the op is detected only at run time, and has the node's label: an invalid
+/// index, or an exception of host code.
+constexpr bool is_refused_late(Op op) noexcept {
+  return has_trait(op, kIndexed) || kind_of(op) == OpKind::Host;
+}
 
 /// The device on which this thread creates tensors if none is given: its context's.
 Device default_device() noexcept;

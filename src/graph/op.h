@@ -30,7 +30,9 @@ enum class OpKind : std::uint8_t {
   Composite,
   Loop,
   Result,
-  Effect
+  Effect,
+  Host,
+  Function
 };
 
 /// Properties of an op that passes and engines ask for.

@@ -31,7 +31,8 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
     const Node* node = inputs[k].node();
     if (!node->placed) continue;
     if (placed == nullptr) placed = node;
-    if (node->device != placed->device && kind_of(op) != OpKind::Transfer)
+    if (node->device != placed->device && kind_of(op) != OpKind::Transfer &&
+        kind_of(op) != OpKind::Function)
       throw make_error<DeviceError>(where(op_info(op).name), ": inputs on ", placed->device.str(),
                                     " and ", node->device.str(),
                                     "; they must be on one device: move one with to()");

@@ -11,6 +11,11 @@ namespace tenon {
 Tensor result_of(const Tensor& node, std::int64_t k) {
   Tensor out = build(Op::Result, {node}, ResultAttrs{k});
   if (node.node()->op == Op::Collective) out.node()->device = member_of(*node.node(), k);
+  if (node.node()->op == Op::Function) {
+    const Node& value = *node.node()->input(static_cast<int>(k));
+    out.node()->device = value.device;
+    out.node()->placed = value.placed;
+  }
   return out;
 }
 

@@ -66,7 +66,8 @@ constexpr bool is_complete() {
     const OpInfo& info = kTable.rows[i];
     const Given& given = kTable.given[i];
     if (!given.infer || (info.kind == OpKind::Composite) != given.decompose ||
-        (info.kind == OpKind::Attention) != given.decompose_result ||
+        (info.kind == OpKind::Attention || info.kind == OpKind::Function) !=
+            given.decompose_result ||
         has_trait(info.op, kSeveralResults) != given.infer_result)
       return false;
   }

@@ -35,19 +35,7 @@
 namespace tenon {
 namespace {
 
-// A 128-bit hash of a graph's structure: two different programs have the same key with negligible
-// probability.
-struct Key {
-  std::uint64_t lo = 0x243F6A8885A308D3ull, hi = 0x13198A2E03707344ull;
-  void mix(std::uint64_t v) {
-    lo = (lo ^ v) * 0x9E3779B97F4A7C15ull;
-    lo ^= lo >> 29;
-    hi = (hi + v) * 0xC2B2AE3D27D4EB4Full;
-    hi ^= hi >> 31;
-    hi += lo;
-  }
-  bool operator==(const Key&) const = default;
-};
+using Key = GraphKey;  // of a program
 struct KeyHash {
   std::size_t operator()(const Key& k) const { return k.lo ^ k.hi; }
 };

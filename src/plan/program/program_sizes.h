@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "graph/host_code.h"
 #include "plan/program/program.h"
 
 namespace tenon {
@@ -165,6 +166,14 @@ class ProgramSizes {
       v_.size(changed.length);
       if constexpr (!std::is_const_v<O>)
         if (changed.length != scan->length) o.attrs = changed;
+    } else if (const auto* call = o.attrs.template get_if<HostCallAttrs>()) {
+      fixed(call->name);
+      HostCallTypes changed = *call->types;
+      for (TensorType& type : changed.types) {
+        fixed(type.dtype);
+        shape(type.shape);
+      }
+      if constexpr (!std::is_const_v<O>) o.attrs = host_call_attrs(call->name, std::move(changed));
     } else if (const auto* cond = o.attrs.template get_if<CondAttrs>()) {
       fixed(cond->operands, cond->captured);
     } else {

@@ -12,6 +12,7 @@ namespace {
 // A query of one position, as in text generation, gains nothing from a fused engine: it has few
 // scores.
 bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
+  if (kind_of(attention.op) != OpKind::Attention) return false;
   const AttentionTraits& known = options.traits.attention;
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;

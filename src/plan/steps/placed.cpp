@@ -22,6 +22,7 @@
 #include "graph/effects.h"
 #include "graph/node.h"
 #include "ops/collective.h"
+#include "ops/function_rule.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -192,7 +193,7 @@ class Cutter {
  public:
   Cutter(std::span<const Tensor> roots, std::span<Node* const> leaves,
          std::span<const Device> devices, const OptionsFor& options)
-      : roots_(placed_roots(roots, devices[0])),
+      : roots_(placed_roots(without_functions(roots), devices[0])),
         leaves_(leaves),
         options_(options),
         order_(topological_order(roots_)),

@@ -1,0 +1,89 @@
+// Function: operations with a gradient of their own.
+//
+// docs/functions.md has examples: a gradient in closed form, a straight-through estimator, and host
+// code (host_call.h) with a gradient.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/export.h>
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+struct FunctionRule;
+
+/// What the forward function of a Function leaves for its backward function.
+class TENON_API FunctionContext {
+ public:
+  /// In the forward function: keeps tensors for saved(). Arguments and results need not be saved.
+  /// PyTorch: `ctx.save_for_backward`.
+  void save(TensorList tensors) { saved_.insert(saved_.end(), tensors.begin(), tensors.end()); }
+  /// In the forward function: result `k` gets no gradient, and passes none on. PyTorch:
+  /// `ctx.mark_non_differentiable`.
+  void mark_non_differentiable(std::size_t k) { non_differentiable_.push_back(k); }
+
+  /// In the backward function: the arguments of the call.
+  const std::vector<Tensor>& arguments() const noexcept { return arguments_; }
+  /// In the backward function: the results of the call.
+  const std::vector<Tensor>& results() const noexcept { return results_; }
+  /// In the backward function: the tensors given to save(), in order. PyTorch:
+  /// `ctx.saved_tensors`.
+  const std::vector<Tensor>& saved() const noexcept { return saved_; }
+
+ private:
+  friend class Function;
+  friend struct FunctionRule;
+  std::vector<Tensor> arguments_, results_, saved_;
+  std::vector<std::size_t> non_differentiable_;
+};
+
+/// An operation with a forward and a backward function. Both build their results from tensor
+/// operations, host code (host_call()) included. They run when the graph is built, not when it is
+/// evaluated. Numbers and other arguments that are not tensors are captured by the functions.
+/// PyTorch: `torch.autograd.Function`.
+///
+/// The backward function is an ordinary computation, so it can be differentiated too: second and
+/// higher derivatives need no further code. Arguments, results and saved tensors keep their
+/// gradients in it.
+class TENON_API Function {
+ public:
+  /// Computes the results from the arguments.
+  using Forward =
+      std::function<std::vector<Tensor>(FunctionContext& context, const std::vector<Tensor>&)>;
+  /// Computes the gradient with respect to each argument from the gradients of the results. An
+  /// undefined tensor is a gradient of zero, as an integer argument has it. The gradient of a
+  /// result that does not influence the output is a tensor of zeros.
+  using Backward = std::function<std::vector<Tensor>(const FunctionContext& context,
+                                                     const std::vector<Tensor>& gradients)>;
+
+  /// An operation that errors call `name`. Without a backward function, grad() throws NotSupported
+  /// where it meets a result. Throws ValueError if the forward function is empty.
+  Function(std::string name, Forward forward, Backward backward = {});
+
+  /// The results for these arguments, all with a value. Gradients flow to the arguments only:
+  /// grad() throws ValueError if it is asked for a gradient that leads through another tensor that
+  /// the forward function reads. It throws ValueError if the backward function does not return one
+  /// gradient for each argument, and ShapeError or DTypeError if a gradient does not have its
+  /// argument's shape or is not floating point. Floating-point gradients are cast to their
+  /// argument's dtype.
+  std::vector<Tensor> apply(TensorList arguments) const;
+  /// apply() for an operation with one result. Throws ValueError if there are several.
+  template <class... T>
+  Tensor operator()(const T&... arguments) const {
+    return only_result(apply({Tensor(arguments)...}));
+  }
+
+ private:
+  Tensor only_result(std::vector<Tensor> results) const;
+
+  std::string name_;
+  Forward forward_;
+  std::shared_ptr<const FunctionRule> rule_;
+};
+
+}  // namespace tenon

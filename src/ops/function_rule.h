@@ -1,0 +1,27 @@
+// The gradient of an Op::Function node (tenon/function.h).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <tenon/function.h>
+
+#include "graph/node.h"
+
+namespace tenon {
+
+struct FunctionRule {
+  const char* name = nullptr;   // lives as long as the process
+  Function::Backward backward;  // may be empty
+  /// The gradient of each argument of the node, as the backward function returns it.
+  std::vector<Tensor> gradients(const Tensor& out, std::span<const Tensor> cotangents) const;
+};
+
+/// The same values, computed without Op::Function nodes.
+std::vector<Tensor> without_functions(std::span<const Tensor> roots);
+
+/// Throws the ValueError for a gradient that would flow to input `k`, which the forward function
+/// reads although it is not an argument; does nothing for other inputs.
+void refuse_captured(const Node& function, int k);
+
+}  // namespace tenon

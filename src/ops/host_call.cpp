@@ -1,0 +1,85 @@
+// Calls of host code. The engine that calls the code is cpu/engines/host_call_engine.cpp.
+#include <tenon/error.h>
+#include <tenon/host_call.h>
+#include <tenon/ops.h>
+
+#include "graph/body.h"
+#include "graph/host_code.h"
+#include "ops/infer.h"
+#include "ops/rules.h"
+
+namespace tenon {
+namespace {
+
+const HostCallTypes& types_of(const Node& node) { return *node.attrs.as<HostCallAttrs>().types; }
+
+// The name lives as long as the process, as names in errors must (Called).
+const std::string& name_of(const Node& node) {
+  return label_text(static_cast<std::uint32_t>(node.attrs.as<HostCallAttrs>().name));
+}
+
+void check_call(const char* name, const std::vector<TensorType>& results, const HostCode& code,
+                Device home) {
+  if (!code) throw make_error<ValueError>(where(name), ": the host code is an empty function");
+  if (results.empty())
+    throw make_error<ValueError>(where(name),
+                                 ": host code without results would never run: give it a result");
+  for (const TensorType& type : results)
+    for (const std::int64_t size : type.shape)
+      if (size < 0) throw make_error<ShapeError>(where(name), ": a result of shape ", type.shape);
+  if (is_tracing_body() && home.kind != Device::Kind::Cpu)
+    throw make_error<NotSupported>(where(name),
+                                   ": host code cannot run in the body of a loop or "
+                                   "branch on ",
+                                   home.str(), ": move the loop's tensors to the CPU with to()");
+}
+
+}  // namespace
+
+std::vector<Tensor> host_call(const std::string& name, TensorList inputs,
+                              std::vector<TensorType> results, HostCode code) {
+  const std::uint32_t interned = intern_label(name);
+  const char* const kept_name = label_text(interned).c_str();
+  const Called called(kept_name);
+  const std::vector<Tensor> given(inputs.begin(), inputs.end());
+  for (std::size_t k = 0; k < given.size(); ++k)
+    if (!given[k].defined()) refuse_undefined(kept_name, k, given.size());
+  const Device home = home_of(given);
+  check_call(kept_name, results, code, home);
+  std::vector<Tensor> all{code_leaf(std::move(code))};
+  for (const Tensor& input : given) all.push_back(to(input, Device{}));
+  const Tensor node =
+      build(Op::HostCall, all, Attrs(host_call_attrs(interned, {std::move(results)})));
+  std::vector<Tensor> out = results_of(node);
+  for (Tensor& result : out) result = to(result, home);
+  return out;
+}
+
+Tensor host_call(const std::string& name, TensorList inputs, const TensorType& result,
+                 HostCode code) {
+  return host_call(name, inputs, std::vector<TensorType>{result}, std::move(code))[0];
+}
+
+void HostArray::check(DType dtype) const {
+  if (dtype != dtype_)
+    throw make_error<DTypeError>(where("host_call"), ": the code asks for an array of ", dtype,
+                                 ", this one is ", dtype_, *shape_);
+}
+
+Inferred infer_host_call_result(const Node& node, std::int64_t k) {
+  const TensorType& type = types_of(node).types.at(static_cast<std::size_t>(k));
+  return {type.dtype, type.shape};
+}
+
+Inferred infer_host_call(const Node& node) { return infer_host_call_result(node, 0); }
+
+std::int64_t count_host_call_results(const Node& node) { return std::ssize(types_of(node).types); }
+
+Gradients vjp_host_call(const Tensor& out, std::span<const Tensor>) {
+  throw make_error<NotSupported>(
+      where(name_of(*out.node()).c_str()),
+      ": host code has no gradient: call it in the forward function of a Function that has a "
+      "backward function, or detach() its results");
+}
+
+}  // namespace tenon
