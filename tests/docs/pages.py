@@ -15,6 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEAD = """#include <tenon/tenon.h>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
