@@ -76,6 +76,9 @@ class TENON_API Outputs {
   const Tensor* begin() const noexcept;
   /// The end of the results.
   const Tensor* end() const noexcept;
+  /// Sizes of the lists among the results of a typed function (compile.h). For the library's own
+  /// use.
+  const std::vector<std::int64_t>& sizes() const noexcept;
   /// The results as a list.
   operator std::vector<Tensor>() const { return {begin(), end()}; }  // NOLINT: is a list of tensors
   /// The storage of the results. For the library's own use.

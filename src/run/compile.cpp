@@ -21,6 +21,7 @@
 #include "run/devices.h"
 #include "run/plan_api.h"
 #include "run/queue.h"
+#include "run/result_sizes.h"
 #include "run/runner.h"
 #include "run/settings.h"
 #include "run/trace.h"
@@ -190,6 +191,9 @@ Outputs::~Outputs() {
   }
   trace->give_back(held_);
 }
+const std::vector<std::int64_t>& Outputs::sizes() const noexcept {
+  return held_->trace != nullptr ? held_->trace->sizes : held_->sizes;
+}
 std::size_t Outputs::size() const noexcept { return held_->tensors.size(); }
 const Tensor& Outputs::operator[](std::size_t k) const& noexcept { return held_->tensors[k]; }
 Tensor Outputs::operator[](std::size_t k) const&& noexcept { return held_->tensors[k]; }
@@ -311,6 +315,7 @@ Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
   note_guards();
   auto held = std::make_unique<Outputs::Held>();
   held->tensors = function(inputs);
+  held->sizes = take_result_sizes();
   return Outputs(held.release());
 }
 

@@ -15,6 +15,7 @@
 #include "run/counts.h"
 #include "run/devices.h"
 #include "run/placed.h"
+#include "run/result_sizes.h"
 #include "run/runner.h"
 #include "run/settings.h"
 #include "run/tuning/known_plans.h"
@@ -82,6 +83,7 @@ std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
     RandomTraceGuard guard(&t.random);
     StateTrace state;
     outputs = function(placeholders);
+    t.sizes = take_result_sizes();
     for (Node* node : topological_order(outputs))
       if (node->op == Op::Variable) note_state_read(Tensor(node), form_of_variable);
     state.finish(t.state);

@@ -81,6 +81,7 @@ struct Outputs::Held {
   std::atomic<int> users{0};
   int runs = 0;
   std::vector<Tensor> tensors;
+  std::vector<std::int64_t> sizes;  // of an inlined call; otherwise the trace's
   std::shared_ptr<Trace> trace;
 };
 
@@ -106,7 +107,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   std::vector<int> input_of_slot;  // the input bound to a slot, or -1
   // of the caller's outputs; assignments of copies come after these
   std::vector<Shape> shapes;
-  std::vector<KeptWeight> kept;  // rounded copies that the program reads
+  std::vector<std::int64_t> sizes;  // of lists among the results (run/result_sizes.h)
+  std::vector<KeptWeight> kept;     // rounded copies that the program reads
   RandomTrace random;
   std::unique_ptr<Replay> replay;  // null: nothing to prepare
 
