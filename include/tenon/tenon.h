@@ -1,6 +1,7 @@
 // All of Tenon: includes every public header that a program needs.
 #pragma once
 
+#include <tenon/anomaly.h>
 #include <tenon/compile.h>
 #include <tenon/compose.h>
 #include <tenon/compute.h>

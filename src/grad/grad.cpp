@@ -20,6 +20,7 @@
 #include "grad/scan.h"
 #include "grad/sum.h"
 #include "graph/effects.h"
+#include "graph/gradient_label.h"
 #include "graph/node_index.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"
@@ -183,7 +184,7 @@ class Walk {
   void add_to(const Node* node, const Tensor& part) { parts_[number_of(node)].push_back(part); }
 
   void propagate(Node& node, const Tensor& gradient) {
-    const LabelGuard label(node.label);
+    const LabelGuard label(gradient_label(node, op_info(node.op).name));
     if (node.op != Op::Result) return hand_on(node, op_info(node.op).vjp(Tensor(&node), gradient));
     const Node& source = *node.input(0);
     std::vector<Tensor>& all = cotangents_[order_.index[&source]];
@@ -193,7 +194,7 @@ class Walk {
   }
 
   void propagate_results(Node& node, const std::vector<Tensor>& cotangents) {
-    const LabelGuard label(node.label);
+    const LabelGuard label(gradient_label(node, op_info(node.op).name));
     hand_on(node, through_results(Tensor(&node), cotangents));
   }
 

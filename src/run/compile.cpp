@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include <tenon/anomaly.h>
 #include <tenon/compute.h>
 #include <tenon/error.h>
 
@@ -84,6 +85,7 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   }
   Outputs inlined(const std::vector<Tensor>& inputs);
   Outputs run(const std::vector<Tensor>& inputs, int runs);
+  Outputs checked(const std::vector<Tensor>& inputs, int runs);
 };
 
 namespace {
@@ -319,8 +321,57 @@ Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
   return Outputs(held.release());
 }
 
+namespace {
+
+Tensor value_of(const Tensor& computed) {
+  return make_data(computed.node()->value, computed.shape(), computed.dtype());
+}
+
+std::size_t bytes_of(const Tensor& t) { return at(t.numel()) * item_size(t.dtype()); }
+
+// Row `r` of the first axis; the tensor has a value.
+Tensor row_of(const Tensor& t, int r) {
+  const std::size_t row = bytes_of(t) / at(t.size(0));
+  const Shape shape(t.shape().begin() + 1, t.rank() - 1);
+  return make_data(Buffer::window(t.node()->value, at(r) * row, row), shape, t.dtype());
+}
+
+Tensor stacked(const std::vector<Tensor>& rows) {
+  const std::size_t row = bytes_of(rows[0]);
+  const std::shared_ptr<Buffer> all = Buffer::allocate(rows.size() * row, rows[0].device());
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    Buffer::window(all, k * row, row)->copy_from(*rows[k].node()->value, row);
+  return make_data(all, stack_of(static_cast<int>(rows.size()), rows[0].shape()), rows[0].dtype());
+}
+
+}  // namespace
+
+// While anomalies are detected: the function's graph is evaluated at each call, without a plan of
+// its own, and its results are values like those of a plan.
+Outputs CompiledFunction::Impl::checked(const std::vector<Tensor>& inputs, int runs) {
+  std::vector<std::vector<Tensor>> results;  // by run
+  auto held = std::make_unique<Outputs::Held>();
+  for (int r = 0; r < std::max(runs, 1); ++r) {
+    std::vector<Tensor> of_run = inputs;
+    if (runs > 0)
+      for (Tensor& in : of_run) in = row_of(in, in.size(0) == 1 ? 0 : r);
+    const Outputs out = inlined(of_run);
+    compute(std::vector<Tensor>(out));
+    results.emplace_back(out);
+    held->sizes = out.sizes();
+  }
+  for (std::size_t k = 0; k < results[0].size(); ++k) {
+    std::vector<Tensor> rows;
+    for (const std::vector<Tensor>& of_run : results) rows.push_back(of_run[k]);
+    const bool is_variable = rows[0].node()->op == Op::Assign;
+    held->tensors.push_back(runs == 0 || is_variable ? value_of(rows.back()) : stacked(rows));
+  }
+  return Outputs(held.release());
+}
+
 Outputs CompiledFunction::Impl::run(const std::vector<Tensor>& inputs, int runs) {
   for (const Tensor& in : inputs) in.compute();
+  if (DetectAnomaly::is_on()) return checked(inputs, runs);
   const std::shared_ptr<Trace> t = find_or_trace(inputs, runs);
   Outputs out(t->take_outputs(runs));
   const Call call(t, *arenas, stepping, runs);

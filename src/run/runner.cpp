@@ -11,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include <tenon/anomaly.h>
 #include <tenon/compute.h>
 #include <tenon/error.h>
 #include <tenon/shapes_only.h>
@@ -22,6 +23,7 @@
 #include "graph/effects.h"
 #include "graph/node_index.h"
 #include "plan/steps/placed.h"
+#include "run/anomalies.h"
 #include "run/caches.h"
 #include "run/counts.h"
 #include "run/leaf_use.h"
@@ -453,6 +455,7 @@ void compute(TensorList tensors) {
       roots.push_back(t);
   }
   if (roots.empty()) return;
+  if (DetectAnomaly::is_on()) refuse_anomalies(roots);
   NumberedOrder order = numbered_order(roots);
   std::vector<Device> devices = devices_of(order.nodes);
   if (devices.empty()) devices = {roots[0].device()};

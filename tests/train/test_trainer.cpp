@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 
+#include <tenon/anomaly.h>
 #include <tenon/compute.h>
 #include <tenon/error.h>
 #include <tenon/grad.h>
@@ -306,6 +307,35 @@ TEST_CASE("trainer: NaN stops the run, names the layer and does not change the w
         0);
   CHECK(train::first_non_finite(nn::ReLU(), zeros({2})) == "");
   CHECK(train::first_non_finite(nn::ReLU(), full({2}, NAN)) == "the input");
+}
+
+TEST_CASE("trainer: DetectAnomaly names the operation, the layer and the step") {
+  // the gradient of the square root becomes infinite in the third step, the loss does not
+  class Root : public nn::Module {
+   public:
+    Tensor forward(const Tensor& x) const override {
+      const Scope scope("root");
+      const Tensor zero = x * scalar(++calls < 3 ? 1.0 : 0.0);
+      return sqrt(square(zero)) + x;
+    }
+    mutable int calls = 0;
+  };
+  const Root root;
+  const auto net = nn::Sequential(nn::Linear(2, 4), root);
+  optim::Sgd sgd(net, {.lr = 0.1});
+  data::Loader loader(toy::points(64, 1), {.batch = 16});
+  train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, options());
+  const DetectAnomaly detect;
+  std::string message;
+  try {
+    trainer.fit(loader);
+  } catch (const NumericError& error) {
+    message = error.what();
+  }
+  CAPTURE(message);
+  CHECK(message.find("step 3: the first NaN is in the result of ") == 0);
+  CHECK(message.find("root, gradient of sqrt") != std::string::npos);
+  for (const Tensor& p : net.parameters()) CHECK(isfinite(p).all().item<bool>());
 }
 
 TEST_CASE("trainer: one plan per batch size; schedules and clipping need no other plan") {

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -153,6 +154,7 @@ class Fit {
   };
   bool begin_steps();
   bool begin_step_on_batch();
+  Tensor begin_checked(const std::function<Tensor()>& begin);
   std::int64_t steps_of_launch() const;
   std::int64_t steps_until_curvature(std::int64_t more) const;
   Tensor mix_of(std::int64_t steps) const;

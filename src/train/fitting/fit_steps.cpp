@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include <tenon/anomaly.h>
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
@@ -141,7 +142,8 @@ bool Fit::begin_steps() {
   if (steps.empty()) return false;
   t_.optimizer->set_lr(rates.back());
   const Tensor input = Tensor::from(numbers, {std::ssize(steps), steps[0].items}),
-               figures = t_.train_step->begin(input, rates, mix_of(std::ssize(steps)));
+               figures = begin_checked(
+                   [&] { return t_.train_step->begin(input, rates, mix_of(std::ssize(steps))); });
   const std::uint64_t draws = (Generator::current().counter() - before) / steps.size();
   for (Queued& q : steps) {
     q.input = input;
@@ -151,6 +153,18 @@ bool Fit::begin_steps() {
     queue_.push_back(std::move(q));
   }
   return true;
+}
+
+// While anomalies are detected (tenon/anomaly.h), a step that has one throws before it takes
+// effect.
+Tensor Fit::begin_checked(const std::function<Tensor()>& begin) {
+  if (!DetectAnomaly::is_on()) return begin();
+  drain();
+  try {
+    return begin();
+  } catch (const NumericError& error) {
+    fail(p_.step + 1, error.layer().empty() ? error.operation() : error.layer(), error.what());
+  }
 }
 
 bool Fit::begin_step_on_batch() {
@@ -164,8 +178,10 @@ bool Fit::begin_step_on_batch() {
   q.items = batch.size;
   q.input = std::move(batch.input);
   q.target = std::move(batch.target);
-  q.figures = t_.train_step->begin(q.input, q.target,
-                                   o_.mixing.any() ? select(mix_of(1), 0, 0).compute() : Tensor());
+  q.figures = begin_checked([&] {
+    return t_.train_step->begin(q.input, q.target,
+                                o_.mixing.any() ? select(mix_of(1), 0, 0).compute() : Tensor());
+  });
   queue_.push_back(std::move(q));
   return true;
 }
@@ -181,6 +197,7 @@ Tensor Fit::mix_of(std::int64_t steps) const {
 // a step after which the host must act. Smaller numbers are powers of two, because each number of
 // runs is captured once.
 std::int64_t Fit::steps_of_launch() const {
+  if (DetectAnomaly::is_on()) return 1;
   std::int64_t most =
       std::min(total_ - begun(), p_.examples / p_.batch - p_.steps_behind_epochs(begun()));
   if (o_.stop_after > 0) most = std::min(most, o_.stop_after - begun());
