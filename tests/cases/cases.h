@@ -53,6 +53,7 @@ void add_pooling(Cases& cases);
 void add_losses(Cases& cases);
 void add_networks(Cases& cases);
 void add_options(Cases& cases);
+void add_functions(Cases& cases);
 
 /// A number that depends only on a case's name and selects its shapes, so that a new case leaves
 /// the others unchanged.

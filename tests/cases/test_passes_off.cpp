@@ -2,6 +2,7 @@
 // passes leave sound graphs and regions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "cases/modes.h"
 #include "cases/passes.h"
+#include "graph/node.h"
 #include "null/planning.h"
 #include "plan/program/passes.h"
 
@@ -36,13 +38,20 @@ PassSet set_of(const std::string& pass) {
   return {};
 }
 
+/// Host code on tensors of a GPU is planned for the CPU, between transfers (tests/cuda).
+bool calls_host(const std::vector<Tensor>& roots) {
+  const std::vector<Node*> nodes = topological_order(roots);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->op == Op::HostCall; });
+}
+
 /// Plans the case for a CPU, a GPU, and a GPU with its libraries, and checks after each pass.
 void check_plans(const Case& c, Precision precision, PassSet disabled) {
   set_precision(precision);
   const std::vector<Tensor> roots = results(c, DType::Float32);
   for (const bool on_gpu : {false, true})
     for (const bool has_libraries : {false, true}) {
-      if (has_libraries && !on_gpu) continue;
+      if ((has_libraries && !on_gpu) || (on_gpu && calls_host(roots))) continue;
       CAPTURE(on_gpu);
       CAPTURE(has_libraries);
       const auto program =
