@@ -32,23 +32,21 @@ class Ball final : public nn::Module {
   explicit Ball(float radius)
       : project_(
             "ball",
-            [radius](FunctionContext& context, const std::vector<Tensor>& in) {
-              const Tensor& x = in[0];
+            [radius](FunctionContext& context, const Tensor& x) {
               const std::vector<Tensor> out = host_call(
                   "ball", {x}, {{x.dtype(), x.shape()}, {x.dtype(), {x.size(0), 1}}},
                   [radius](std::span<const HostInput> from, std::span<const HostOutput> to) {
                     project(from, to, radius);
                   });
               context.save({out[1]});
-              return std::vector<Tensor>{out[0]};
+              return out[0];
             },
-            [radius](const FunctionContext& context, const std::vector<Tensor>& g) {
+            [radius](const FunctionContext& context, const Tensor& g) {
               // Outside of the ball only the part of the gradient along its surface remains.
               const Tensor &x = context.arguments()[0], &length = context.saved()[0];
               const Tensor direction = x / length;
-              const Tensor along = g[0] - direction * sum(g[0] * direction, 1, true);
-              return std::vector<Tensor>{
-                  where(gt(length, radius), along * (radius / length), g[0])};
+              const Tensor along = g - direction * sum(g * direction, 1, true);
+              return where(gt(length, radius), along * (radius / length), g);
             }) {}
   Tensor forward(const Tensor& x) const override { return project_(x); }
 

@@ -14,6 +14,7 @@
 
 #include <tenon/compute.h>
 #include <tenon/export.h>
+#include <tenon/signature.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -79,19 +80,6 @@ void TensorParts::visit(T& value) {
     std::apply([&](auto&... element) { (visit(element), ...); }, value);
   }
 }
-
-/// The argument and result types of a function object or function.
-template <class F>
-struct Signature : Signature<decltype(&F::operator())> {};
-template <class R, class... A>
-struct Signature<R (*)(A...)> {
-  using Result = std::remove_cvref_t<R>;
-  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
-};
-template <class C, class R, class... A>
-struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
-template <class C, class R, class... A>
-struct Signature<R (C::*)(A...) const> : Signature<R (*)(A...)> {};
 
 /// Runs a function on parts: one compiled function for each list of sizes.
 class TENON_API CompiledParts {

@@ -8,9 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <tenon/export.h>
+#include <tenon/signature.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -42,6 +46,45 @@ class TENON_API FunctionContext {
   std::vector<std::size_t> non_differentiable_;
 };
 
+/// Implementation.
+namespace detail {
+
+inline std::vector<Tensor> as_list(Tensor result) { return {std::move(result)}; }
+inline std::vector<Tensor> as_list(std::vector<Tensor> results) { return results; }
+template <class... T>
+std::vector<Tensor> as_list(std::tuple<T...> results) {
+  return std::apply([](auto&... result) { return std::vector<Tensor>{result...}; }, results);
+}
+
+/// A function of a context and a list of tensors.
+template <class Context>
+struct OnList {
+  std::function<std::vector<Tensor>(Context, const std::vector<Tensor>&)> function;
+  int count = -1;  // the length of the list; -1: any
+
+  OnList() = default;
+  template <class F>
+  explicit OnList(F f) {
+    if constexpr (std::is_invocable_v<F, Context, const std::vector<Tensor>&>) {
+      function = [f = std::move(f)](Context context, const std::vector<Tensor>& in) {
+        return as_list(f(context, in));
+      };
+    } else {
+      constexpr std::size_t kCount =
+          std::tuple_size_v<typename Signature<std::decay_t<F>>::Arguments> - 1;
+      count = static_cast<int>(kCount);
+      function = [f = std::move(f)](Context context, const std::vector<Tensor>& in) {
+        return [&]<std::size_t... k>(std::index_sequence<k...>) {
+          return as_list(f(context, in[k]...));
+        }
+        (std::make_index_sequence<kCount>());
+      };
+    }
+  }
+};
+
+}  // namespace detail
+
 /// An operation with a forward and a backward function. Both build their results from tensor
 /// operations, host code (host_call()) included. They run when the graph is built, not when it is
 /// evaluated. Numbers and other arguments that are not tensors are captured by the functions.
@@ -52,25 +95,34 @@ class TENON_API FunctionContext {
 /// gradients in it.
 class TENON_API Function {
  public:
-  /// Computes the results from the arguments.
-  using Forward =
-      std::function<std::vector<Tensor>(FunctionContext& context, const std::vector<Tensor>&)>;
-  /// Computes the gradient with respect to each argument from the gradients of the results. An
-  /// undefined tensor is a gradient of zero, as an integer argument has it. The gradient of a
-  /// result that does not influence the output is a tensor of zeros.
-  using Backward = std::function<std::vector<Tensor>(const FunctionContext& context,
-                                                     const std::vector<Tensor>& gradients)>;
+  /// An operation that errors call `name`.
+  ///
+  /// `forward` takes a FunctionContext& and the arguments, each as a Tensor or all as one
+  /// std::vector<Tensor>. It returns the results: a Tensor, or a tuple or a vector of tensors.
+  ///
+  /// `backward` takes a const FunctionContext& and the gradients of the results, in the same way.
+  /// It returns the gradients with respect to the arguments. An undefined tensor is a gradient of
+  /// zero, as an integer argument has it. The gradient of a result that does not influence the
+  /// output is a tensor of zeros. Without a backward function, grad() throws NotSupported where it
+  /// meets a result.
+  /// @{
+  template <class F>
+  Function(std::string name, F forward)
+      : Function(std::move(name), detail::OnList<FunctionContext&>(std::move(forward)), {}) {}
+  template <class F, class B>
+  Function(std::string name, F forward, B backward)
+      : Function(std::move(name), detail::OnList<FunctionContext&>(std::move(forward)),
+                 detail::OnList<const FunctionContext&>(std::move(backward))) {}
+  /// @}
 
-  /// An operation that errors call `name`. Without a backward function, grad() throws NotSupported
-  /// where it meets a result. Throws ValueError if the forward function is empty.
-  Function(std::string name, Forward forward, Backward backward = {});
-
-  /// The results for these arguments, all with a value. Gradients flow to the arguments only:
-  /// grad() throws ValueError if it is asked for a gradient that leads through another tensor that
-  /// the forward function reads. It throws ValueError if the backward function does not return one
-  /// gradient for each argument, and ShapeError or DTypeError if a gradient does not have its
-  /// argument's shape or is not floating point. Floating-point gradients are cast to their
-  /// argument's dtype.
+  /// The results for these arguments, all with a value. Throws ValueError for a wrong number of
+  /// arguments, and if the forward function returns no tensor.
+  ///
+  /// Gradients flow to the arguments only: grad() throws ValueError if it is asked for a gradient
+  /// that leads through another tensor that the forward function reads. It throws ValueError if the
+  /// backward function does not return one gradient for each argument, and ShapeError or DTypeError
+  /// if a gradient does not have its argument's shape or is not floating point. Floating-point
+  /// gradients are cast to their argument's dtype.
   std::vector<Tensor> apply(TensorList arguments) const;
   /// apply() for an operation with one result. Throws ValueError if there are several.
   template <class... T>
@@ -79,10 +131,11 @@ class TENON_API Function {
   }
 
  private:
+  Function(std::string name, detail::OnList<FunctionContext&> forward,
+           detail::OnList<const FunctionContext&> backward);
   Tensor only_result(std::vector<Tensor> results) const;
 
-  std::string name_;
-  Forward forward_;
+  detail::OnList<FunctionContext&> forward_;
   std::shared_ptr<const FunctionRule> rule_;
 };
 

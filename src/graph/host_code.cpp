@@ -31,6 +31,12 @@ HostCallAttrs host_call_attrs(std::uint64_t name, HostCallTypes types) {
   return attrs;
 }
 
+const char* shown_name(Op op, const Attrs& attrs) {
+  const auto* call = attrs.get_if<HostCallAttrs>();
+  return call == nullptr ? op_row(op).name
+                         : label_text(static_cast<std::uint32_t>(call->name)).c_str();
+}
+
 Tensor code_leaf(HostCode code) {
   auto held = std::make_shared<HeldCode>(HeldCode{std::move(code), {}});
   held->buffer = Buffer::allocate(sizeof(Address));

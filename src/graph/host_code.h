@@ -11,6 +11,7 @@
 #include <tenon/host_call.h>
 
 #include "graph/attrs.h"
+#include "graph/op.h"
 
 namespace tenon {
 
@@ -21,6 +22,10 @@ struct HostCallTypes {
 
 /// The attributes of a call; `name` is interned.
 HostCallAttrs host_call_attrs(std::uint64_t name, HostCallTypes types);
+
+/// The op's name as errors and plans show it: for a call, the name that the call was given. It
+/// lives as long as the process.
+const char* shown_name(Op op, const Attrs& attrs);
 
 /// A leaf in host memory that owns the code. Its element is the code's address.
 Tensor code_leaf(HostCode code);

@@ -87,20 +87,23 @@ Tensor checked_gradient(const char* name, std::size_t k, const Tensor& gradient,
 
 }  // namespace
 
-Function::Function(std::string name, Forward forward, Backward backward)
-    : name_(std::move(name)), forward_(std::move(forward)) {
-  if (!forward_) throw make_error<ValueError>(name_, ": the forward function is empty");
-  const char* const kept_name = label_text(intern_label(name_)).c_str();
+Function::Function(std::string name, detail::OnList<FunctionContext&> forward,
+                   detail::OnList<const FunctionContext&> backward)
+    : forward_(std::move(forward)) {
+  const char* const kept_name = label_text(intern_label(name)).c_str();
   rule_ = std::make_shared<const FunctionRule>(FunctionRule{kept_name, std::move(backward)});
 }
 
 std::vector<Tensor> Function::apply(TensorList given) const {
   const char* const name = rule_->name;
   check_defined(name, "argument", given);
+  if (forward_.count >= 0 && std::ssize(given) != forward_.count)
+    throw make_error<ValueError>(where(name), ": it takes ", forward_.count,
+                                 " arguments and was given ", given.size());
   const std::vector<Tensor> arguments(given.begin(), given.end());
   const std::uint64_t start = advance_clock();
   FunctionContext context;
-  std::vector<Tensor> inputs = forward_(context, arguments);
+  std::vector<Tensor> inputs = forward_.function(context, arguments);
   if (inputs.empty())
     throw make_error<ValueError>(where(name), ": its forward function returns no tensor");
   check_defined(name, "result", inputs);
@@ -183,17 +186,21 @@ std::vector<Tensor> FunctionRule::gradients(const Tensor& out,
   std::vector<Tensor> given;
   for (std::size_t k = 0; k < cotangents.size(); ++k)
     given.push_back(cotangents[k].defined() ? cotangents[k] : zeros_like(context.results_[k]));
-  return backward(context, given);
+  return backward.function(context, given);
 }
 
 Gradients vjp_function(const Tensor& out, std::span<const Tensor> cotangents) {
   const Node& node = *out.node();
   const FunctionAttrs& attrs = attrs_of(node);
   const FunctionRule& rule = *attrs.rule;
-  if (!rule.backward)
+  if (!rule.backward.function)
     throw make_error<NotSupported>(where(rule.name),
                                    ": it has no backward function, so it has no gradient: give it "
                                    "one, or detach() its result");
+  if (rule.backward.count >= 0 && rule.backward.count != attrs.results)
+    throw make_error<ValueError>(where(rule.name), ": its backward function takes ",
+                                 rule.backward.count, " gradients, it has ", attrs.results,
+                                 " results");
   const std::vector<Tensor> gradients = rule.gradients(out, cotangents);
   if (std::ssize(gradients) != attrs.arguments)
     throw make_error<ValueError>(where(rule.name), ": its backward function returns ",

@@ -11,8 +11,8 @@
 namespace tenon {
 
 struct FunctionRule {
-  const char* name = nullptr;   // lives as long as the process
-  Function::Backward backward;  // may be empty
+  const char* name = nullptr;                       // lives as long as the process
+  detail::OnList<const FunctionContext&> backward;  // may be empty
   /// The gradient of each argument of the node, as the backward function returns it.
   std::vector<Tensor> gradients(const Tensor& out, std::span<const Tensor> cotangents) const;
 };

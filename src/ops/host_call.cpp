@@ -13,11 +13,6 @@ namespace {
 
 const HostCallTypes& types_of(const Node& node) { return *node.attrs.as<HostCallAttrs>().types; }
 
-// The name lives as long as the process, as names in errors must (Called).
-const std::string& name_of(const Node& node) {
-  return label_text(static_cast<std::uint32_t>(node.attrs.as<HostCallAttrs>().name));
-}
-
 void check_call(const char* name, const std::vector<TensorType>& results, const HostCode& code,
                 Device home) {
   if (!code) throw make_error<ValueError>(where(name), ": the host code is an empty function");
@@ -77,7 +72,7 @@ std::int64_t count_host_call_results(const Node& node) { return std::ssize(types
 
 Gradients vjp_host_call(const Tensor& out, std::span<const Tensor>) {
   throw make_error<NotSupported>(
-      where(name_of(*out.node()).c_str()),
+      where(shown_name(out.node()->op, out.node()->attrs)),
       ": host code has no gradient: call it in the forward function of a Function that has a "
       "backward function, or detach() its results");
 }

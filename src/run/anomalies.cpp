@@ -16,6 +16,7 @@
 #include "base/make_error.h"
 #include "graph/body.h"
 #include "graph/gradient_label.h"
+#include "graph/host_code.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -72,10 +73,7 @@ std::vector<Tensor> without_assignments(const std::vector<Tensor>& values) {
 
 OpPlace place_of(const Node& node) {
   const Node& op = node.op == Op::Result && node.input_count > 0 ? *node.input(0) : node;
-  const auto* call = op.attrs.get_if<HostCallAttrs>();
-  return {call == nullptr ? op_row(op.op).name : label_text(static_cast<std::uint32_t>(call->name)),
-          label_text(node.label),
-          {node.shape}};
+  return {shown_name(op.op, op.attrs), label_text(node.label), {node.shape}};
 }
 
 std::string described(const Node& node) {
@@ -85,6 +83,12 @@ std::string described(const Node& node) {
                place.layer.empty() ? "" : cat(" (", place.layer, ")"));
   return cat(node.op == Op::Variable ? "the variable " : "an input ", place.layer,
              place.layer.empty() ? "" : " ", node.shape);
+}
+
+// The inputs that the value follows from.
+std::span<Node* const> inputs_behind(const Node& node) {
+  if (node.op != Op::Function) return node.in();
+  return node.in().first(at(node.attrs.as<FunctionAttrs>().results));
 }
 
 class Search {
@@ -131,7 +135,7 @@ class Search {
       const Node* node = open.back();
       open.pop_back();
       if (node->realised()) continue;
-      for (const Node* in : node->in()) {
+      for (const Node* in : inputs_behind(*node)) {
         const auto found = flags_.find(in);
         if ((found == flags_.end() || found->second.any()) && seen.insert(in).second)
           open.push_back(in);

@@ -44,8 +44,7 @@ Tensor host_map(const Tensor& x, double (*f)(double)) {
 Tensor host_sin(const Tensor& x);
 Tensor host_cos(const Tensor& x) {
   static const Function function(
-      "cosine",
-      [](FunctionContext&, const Tensors& in) { return Tensors{host_map(in[0], std::cos)}; },
+      "cosine", [](FunctionContext&, const Tensor& in) { return host_map(in, std::cos); },
       [](const FunctionContext& context, const Tensors& g) {
         return Tensors{-host_sin(context.arguments()[0]) * g[0]};
       });
@@ -53,8 +52,7 @@ Tensor host_cos(const Tensor& x) {
 }
 Tensor host_sin(const Tensor& x) {
   static const Function function(
-      "sine",
-      [](FunctionContext&, const Tensors& in) { return Tensors{host_map(in[0], std::sin)}; },
+      "sine", [](FunctionContext&, const Tensor& in) { return host_map(in, std::sin); },
       [](const FunctionContext& context, const Tensors& g) {
         return Tensors{host_cos(context.arguments()[0]) * g[0]};
       });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <tenon/tenon.h>
@@ -38,9 +39,9 @@ std::string message_of(const std::function<void()>& f) {
 // x^3, whose gradient is the rule's.
 const Function& cube() {
   static const Function function(
-      "cube", [](FunctionContext&, const Tensors& in) { return Tensors{in[0] * in[0] * in[0]}; },
-      [](const FunctionContext& context, const Tensors& g) {
-        return Tensors{3 * square(context.arguments()[0]) * g[0]};
+      "cube", [](FunctionContext&, const Tensor& x) { return x * x * x; },
+      [](const FunctionContext& context, const Tensor& g) {
+        return 3 * square(context.arguments()[0]) * g;
       });
   return function;
 }
@@ -283,46 +284,61 @@ TEST_CASE("function: gradients of other dtypes are cast to their argument's") {
   }
 }
 
+TEST_CASE("function: arguments and results as a tensor each, as a tuple or as a list") {
+  const Function ratio(
+      "ratio", [](FunctionContext&, const Tensor& a, Tensor b) { return std::tuple(a / b, a * b); },
+      [](const FunctionContext& context, const Tensor& of_ratio, const Tensor& of_product) {
+        const Tensor &a = context.arguments()[0], &b = context.arguments()[1];
+        return std::tuple(of_ratio / b + of_product * b, of_product * a - of_ratio * a / square(b));
+      });
+  const Function listed(
+      "listed", [](FunctionContext&, TensorList in) { return in[0] / in[1]; },
+      [](const FunctionContext& context, const Tensor& g) {
+        const Tensor &a = context.arguments()[0], &b = context.arguments()[1];
+        return Tensors{g / b, -g * a / square(b)};
+      });
+  const Tensor a = draw({4}, 18), b = exp(draw({4}, 19));
+  const Tensors out = ratio.apply({a, b}), inputs{a, b};
+  const Tensor loss = (out[0] * out[1] + out[1]).sum(), composed = (a * a + a * b).sum();
+  const Tensors found = grad(loss, inputs), expected = grad(composed, inputs);
+  for (std::size_t k = 0; k < 2; ++k) CHECK(error_of(found[k], expected[k]) < 1e-12);
+  CHECK(error_of(grad(listed(a, b).sum(), b), -a / square(b)) < 1e-12);
+  CHECK(message_of([&] { ratio.apply({a}); }) == "ratio: it takes 2 arguments and was given 1");
+  CHECK(message_of([&] { ratio(a, b); }) == "ratio: it has 2 results: call apply()");
+}
+
 TEST_CASE("function: refused gradients name the operation") {
   const Tensor x = draw({3}, 15), w = draw({3}, 16);
-  const auto gradient_of = [&](const Function::Forward& forward,
-                               const Function::Backward& backward) {
-    return message_of([&] { grad(Function("own", forward, backward)(x).sum(), x); });
+  const auto twice = [](FunctionContext&, const Tensor& in) { return in * 2; };
+  const auto refusal = [&](const auto& backward) {
+    return message_of([&] { grad(Function("own", twice, backward)(x).sum(), x); });
   };
-  const Function::Forward same = [](FunctionContext&, const Tensors& in) {
-    return Tensors{in[0] * 2};
-  };
-  CHECK(gradient_of(same, {}) ==
-        "own: it has no backward function, so it has no gradient: give it "
-        "one, or detach() its result");
-  CHECK(gradient_of(same, [](const FunctionContext&, const Tensors& g) {
-          return Tensors{g[0], g[0]};
+  CHECK_THROWS_AS(grad(Function("own", twice)(x).sum(), x), NotSupported);
+  CHECK(message_of([&] { grad(Function("own", twice)(x).sum(), x); }) ==
+        "own: it has no backward function, so it has no gradient: give it one, or detach() its "
+        "result");
+  CHECK(refusal([](const FunctionContext&, const Tensor& g) {
+          return Tensors{g, g};
         }) == "own: its backward function returns 2 gradients for 1 arguments");
-  CHECK(gradient_of(same, [](const FunctionContext&, const Tensors& g) {
-          return Tensors{g[0].sum()};
-        }) == "own: its backward function returns a gradient of [] for argument 0, which is [3]");
-  CHECK_THROWS_AS(grad(Function("own", same)(x).sum(), x), NotSupported);
-  CHECK(gradient_of(same, [](const FunctionContext&, const Tensors& g) {
-          return Tensors{cast(g[0], DType::Int64)};
+  CHECK(refusal([](const FunctionContext&, const Tensor& g, const Tensor&) { return g; }) ==
+        "own: its backward function takes 2 gradients, it has 1 results");
+  CHECK(refusal([](const FunctionContext&, const Tensor& g) { return g.sum(); }) ==
+        "own: its backward function returns a gradient of [] for argument 0, which is [3]");
+  CHECK(refusal([](const FunctionContext&, const Tensor& g) {
+          return cast(g, DType::Int64);
         }).find("own: its backward function returns a gradient of int64") == 0);
   // a tensor that is no argument
   const Function reads_w(
-      "reads_w", [w](FunctionContext&, const Tensors& in) { return Tensors{in[0] * exp(w)}; },
-      [w](const FunctionContext&, const Tensors& g) { return Tensors{g[0] * exp(w)}; });
+      "reads_w", [w](FunctionContext&, const Tensor& in) { return in * exp(w); },
+      [w](const FunctionContext&, const Tensor& g) { return g * exp(w); });
   CHECK(error_of(grad(reads_w(x).sum(), x), exp(w)) < 1e-14);
   CHECK_THROWS_AS(grad(reads_w(x).sum(), w), ValueError);
   CHECK(message_of([&] {
           grad(reads_w(x).sum(), w);
         }).find("reads_w: its forward function reads") == 0);
-  CHECK_THROWS_AS(Function("empty", {}), ValueError);
-  CHECK_THROWS_AS(Function("none", [](FunctionContext&, const Tensors&) { return Tensors{}; })(x),
+  CHECK_THROWS_AS(Function("none", [](FunctionContext&, TensorList) { return Tensors{}; })(x),
                   ValueError);
   CHECK_THROWS_AS(cube().apply({Tensor()}), ValueError);
-  CHECK_THROWS_AS(Function("two",
-                           [](FunctionContext&, const Tensors& in) {
-                             return Tensors{in[0], in[0]};
-                           })(x),
-                  ValueError);
 }
 
 TEST_CASE("function: a module with own operations is trained, step by step and compiled") {

@@ -11,6 +11,8 @@
 
 #include <tenon/tenon.h>
 
+#include "run/tuning/known_plans.h"
+
 using namespace tenon;
 
 namespace {
@@ -124,6 +126,27 @@ TEST_CASE("host call: compiled functions of several sizes keep their code") {
     CHECK(twice({x})[0].item() == doctest::Approx(5 * sum + numel));
     CHECK(thrice({x})[0].item() == doctest::Approx(7 * sum + numel));
   }
+}
+
+TEST_CASE("host call: a plan is re-bound to other sizes, also of results that nothing reads") {
+  const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
+    const std::int64_t rows = in[0].size(0);
+    const std::vector<Tensor> out = host_call(
+        "two", {in[0] * 2}, {{DType::Float64, {rows, 6}}, {DType::Float64, {2 * rows, 5}}},
+        [](std::span<const HostInput> from, std::span<const HostOutput> to) {
+          if (to[1].shape() != Shape{2 * from[0].shape()[0], 5} || to[1].is_read())
+            throw ValueError("the unread result has another shape");
+          std::fill_n(to[1].values<double>().data(), to[1].numel(), 7.0);
+          copy_all(from, to.first(1));
+        });
+    return std::vector<Tensor>{out[0] + 1};
+  });
+  const std::int64_t before = programs_rebound();
+  for (const std::int64_t rows : {17, 29, 53, 71, 97}) {
+    const Tensor x = draw({rows, 6}, 8);
+    CHECK(error_of(f({x})[0], 2 * x + 1) < 1e-14);
+  }
+  CHECK(programs_rebound() > before);
 }
 
 TEST_CASE("host call: in loops and branches") {

@@ -3,6 +3,7 @@
 // The code fills all results. A result that nothing reads has no memory in the program, so it gets
 // a part of the workspace.
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <tenon/error.h>
@@ -18,33 +19,35 @@
 namespace tenon::cpu {
 namespace {
 
-// Throws the error with the name of the operation in front, if it is an E.
+// Throws an E with this message if the error is one.
 template <class E>
-void throw_as(const Error& error, const OpPlace& place) {
-  if (dynamic_cast<const E*>(&error) != nullptr)
-    throw make_error<E>(place, ": ", std::string_view(error.what()));
+void throw_as(const Error& error, const std::string& message, const ErrorFields& fields) {
+  if (dynamic_cast<const E*>(&error) != nullptr) throw E(message, fields);
 }
 
+// Throws an error of the same type, with the name of the operation in front.
 [[noreturn]] void throw_named(const Error& error, const OpPlace& place) {
-  throw_as<ShapeError>(error, place);
-  throw_as<DTypeError>(error, place);
-  throw_as<ValueError>(error, place);
-  throw_as<DeviceError>(error, place);
-  throw_as<MemoryError>(error, place);
-  throw_as<FormatError>(error, place);
-  throw_as<IoError>(error, place);
-  throw_as<NotSupported>(error, place);
-  throw_as<NumericError>(error, place);
-  throw_as<InternalError>(error, place);
-  throw make_error<Error>(place, ": ", std::string_view(error.what()));
+  ErrorFields fields = error.fields();
+  fields.operation = place.operation;
+  fields.layer = place.layer;
+  const std::string message = cat(place, ": ", error.what());
+  throw_as<ShapeError>(error, message, fields);
+  throw_as<DTypeError>(error, message, fields);
+  throw_as<ValueError>(error, message, fields);
+  throw_as<DeviceError>(error, message, fields);
+  throw_as<MemoryError>(error, message, fields);
+  throw_as<FormatError>(error, message, fields);
+  throw_as<IoError>(error, message, fields);
+  throw_as<NotSupported>(error, message, fields);
+  throw_as<NumericError>(error, message, fields);
+  throw_as<InternalError>(error, message, fields);
+  throw Error(message, fields);
 }
 
 class HostCallKernel final : public Kernel {
  public:
   HostCallKernel(const Region& region, std::span<const Value> values)
-      : o_(region.opaque),
-        label_(region.label),
-        name_(label_text(static_cast<std::uint32_t>(o_.attrs.as<HostCallAttrs>().name)).c_str()) {
+      : o_(region.opaque), label_(region.label), name_(shown_name(o_.op, o_.attrs)) {
     for (std::size_t k = 1; k < o_.inputs.size(); ++k)
       dtypes_.push_back(values[at(o_.inputs[k])].dtype);
     for (std::size_t k = 0; k < o_.outs.size(); ++k)
@@ -84,7 +87,7 @@ class HostCallKernel final : public Kernel {
       if (!error.operation().empty()) throw;
       throw_named(error, where(name_));
     } catch (const std::exception& error) {
-      std::throw_with_nested(make_error<Error>(where(name_), ": ", std::string_view(error.what())));
+      std::throw_with_nested(make_error<Error>(where(name_), ": ", error.what()));
     }
   }
 

@@ -11,7 +11,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "ops/table.h"
+#include "graph/host_code.h"
 #include "plan/regions/remake.h"
 
 namespace tenon {
@@ -365,7 +365,8 @@ class Emitter {
         text += cat("… (", group.items.size(), ")");
         break;
       }
-      text += g_.items[item].deviations ? "deviations" : op_info(g_.items[item].op).name;
+      text += g_.items[item].deviations ? "deviations"
+                                        : shown_name(g_.items[item].op, g_.items[item].attrs);
       if (has_several_results(g_.items[item])) break;
     }
     return text;

@@ -1,0 +1,25 @@
+// The argument and result types of a function object, for templates that take functions.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+namespace tenon {
+/// Implementation.
+namespace detail {
+
+/// Of a function, or of a function object with one call operator that is no template.
+template <class F>
+struct Signature : Signature<decltype(&F::operator())> {};
+template <class R, class... A>
+struct Signature<R (*)(A...)> {
+  using Result = std::remove_cvref_t<R>;
+  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
+};
+template <class C, class R, class... A>
+struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct Signature<R (C::*)(A...) const> : Signature<R (*)(A...)> {};
+
+}  // namespace detail
+}  // namespace tenon
