@@ -10,6 +10,8 @@
 
 #include <tenon/tenon.h>
 
+#include "null_backend.h"
+
 using namespace tenon;
 
 namespace {
@@ -271,6 +273,37 @@ TEST_CASE("function: in branches and compiled functions of several sizes") {
     CHECK(out[0].item() == doctest::Approx(loss.item()));
     CHECK(error_of(out[1], g) < 1e-12);
     CHECK(error_of(out[2], grad(g.sum(), at)) < 1e-12);
+  }
+}
+
+TEST_CASE("function: data parallelism adds the gradients of all devices") {
+  const std::vector<Device> devices{test::null_device(0), test::null_device(1)};
+  const Tensor w = draw({4}, 20);
+  const auto loss = [](const Tensor& weight, const Tensor& x) {
+    return (cube()(weight) * host_sin(x * weight)).sum();
+  };
+  const auto step = [&](const Tensors& parts) {
+    Tensors gradients;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Tensor own = to(w, parts[k].device());
+      gradients.push_back(cast(grad(loss(own, parts[k]), own), DType::Float32));
+    }
+    return all_reduce(gradients);
+  };
+  const CompiledFunction compiled = compile(step);
+  for (const std::uint64_t seed : {21, 22}) {
+    const Tensor x = draw({6, 4}, seed);
+    const Tensor expected = grad(loss(w, x), w);
+    Tensors parts;
+    for (std::size_t k = 0; k < devices.size(); ++k) {
+      const auto first = static_cast<std::int64_t>(3 * k);
+      parts.push_back(to(x[Slice(first, first + 3)], devices[k]).compute());
+    }
+    for (const Tensors& sums : {step(parts), Tensors(compiled(parts))})
+      for (std::size_t k = 0; k < devices.size(); ++k) {
+        CHECK(sums[k].device() == devices[k]);
+        CHECK(error_of(cast(to(sums[k], Device{}), DType::Float64), expected) < 1e-6);
+      }
   }
 }
 
