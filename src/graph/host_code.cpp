@@ -11,6 +11,7 @@ namespace tenon {
 namespace {
 
 using Address = const HostCode*;
+constexpr std::size_t kAddressBytes = sizeof(void*);
 
 struct HeldCode {
   HostCode code;
@@ -39,9 +40,9 @@ const char* shown_name(Op op, const Attrs& attrs) {
 
 Tensor code_leaf(HostCode code) {
   auto held = std::make_shared<HeldCode>(HeldCode{std::move(code), {}});
-  held->buffer = Buffer::allocate(sizeof(Address));
+  held->buffer = Buffer::allocate(kAddressBytes);
   const Address address = &held->code;
-  held->buffer->write(&address, sizeof address);
+  held->buffer->write(&address, kAddressBytes);
   Buffer* const buffer = held->buffer.get();
   // The node's handle to the buffer keeps the code too.
   return make_data(std::shared_ptr<Buffer>(std::move(held), buffer), Shape{}, DType::Int64);
@@ -49,7 +50,7 @@ Tensor code_leaf(HostCode code) {
 
 const HostCode& code_at(const std::byte* element) {
   Address address = nullptr;
-  std::memcpy(&address, element, sizeof address);
+  std::memcpy(&address, element, kAddressBytes);
   return *address;
 }
 

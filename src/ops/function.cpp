@@ -38,6 +38,7 @@ std::vector<Tensor> captured_by(const std::vector<Tensor>& values,
   std::unordered_set<const Node*> seen;
   for (const Tensor& argument : arguments) seen.insert(argument.node());
   std::vector<Node*> open;
+  open.reserve(values.size());
   for (const Tensor& value : values) open.push_back(value.node());
   std::vector<Tensor> captured;
   while (!open.empty()) {

@@ -36,7 +36,7 @@ Tensor unary(Op op, DType dtype, const Tensor& x) {
 
 // Whether the test holds for an element: a uint8 tensor of one element, not 0.
 Tensor any_of(Op test, const Tensor& x) {
-  const Tensor held = unary(Op::Cast, DType::UInt8, unary(test, DType::Bool, x));
+  Tensor held = unary(Op::Cast, DType::UInt8, unary(test, DType::Bool, x));
   if (held.rank() == 0) return held;
   Shape one = held.shape();
   for (int d = 0; d < one.rank(); ++d) one[d] = 1;
@@ -103,6 +103,7 @@ class Search {
 
   [[noreturn]] void refuse(const std::vector<Tensor>& bad) const {
     std::vector<const Node*> roots;
+    roots.reserve(bad.size());
     for (const Tensor& root : bad) roots.push_back(root.node());
     const std::unordered_set<const Node*> behind = spoiled(roots);
     const Node* first = first_of(behind, &Flags::nan);

@@ -362,6 +362,7 @@ Outputs CompiledFunction::Impl::checked(const std::vector<Tensor>& inputs, int r
   }
   for (std::size_t k = 0; k < results[0].size(); ++k) {
     std::vector<Tensor> rows;
+    rows.reserve(results.size());
     for (const std::vector<Tensor>& of_run : results) rows.push_back(of_run[k]);
     const bool is_variable = rows[0].node()->op == Op::Assign;
     held->tensors.push_back(runs == 0 || is_variable ? value_of(rows.back()) : stacked(rows));
