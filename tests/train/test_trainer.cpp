@@ -13,8 +13,11 @@
 #include <tenon/anomaly.h>
 #include <tenon/compute.h>
 #include <tenon/error.h>
+#include <tenon/function.h>
 #include <tenon/grad.h>
+#include <tenon/host_call.h>
 #include <tenon/io.h>
+#include <tenon/parallel.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
@@ -307,6 +310,56 @@ TEST_CASE("trainer: NaN stops the run, names the layer and does not change the w
         0);
   CHECK(train::first_non_finite(nn::ReLU(), zeros({2})) == "");
   CHECK(train::first_non_finite(nn::ReLU(), full({2}, NAN)) == "the input");
+}
+
+TEST_CASE(
+    "trainer: a layer of host code with a gradient of its own trains like the built-in layer") {
+  class HostTanh : public nn::Module {
+   public:
+    Tensor forward(const Tensor& x) const override { return tanh_(x); }
+
+   private:
+    const Function tanh_{"host_tanh",
+                         [](FunctionContext&, const Tensor& x) {
+                           return host_call(
+                               "host_tanh", {x}, {x.dtype(), x.shape()},
+                               [](std::span<const HostInput> in, std::span<const HostOutput> out) {
+                                 const auto from = in[0].values<float>();
+                                 parallel_for(
+                                     0, in[0].numel(), 32, [&](std::int64_t k, std::int64_t end) {
+                                       for (; k < end; ++k)
+                                         out[0].values<float>()[static_cast<std::size_t>(k)] =
+                                             std::tanh(from[static_cast<std::size_t>(k)]);
+                                     });
+                               });
+                         },
+                         [](const FunctionContext& context, const Tensor& g) {
+                           return g * (1 - square(context.results()[0]));
+                         }};
+  };
+  const auto losses = [](const nn::AnyModule& layer) {
+    manual_seed(6);
+    nn::Sequential net(nn::Linear(2, 16));
+    net.append(layer);
+    net.append(nn::Linear(16, 4));
+    optim::Adam adam(net, {.lr = 1e-2});
+    data::Loader train(toy::points(200, 1), {.batch = 16, .seed = 3}),
+        validation(toy::points(50, 2), {.batch = 50});
+    TrainOptions o = options();
+    o.epochs = 3;
+    train::Trainer trainer(net, nn::CrossEntropyLoss(), adam, o);
+    std::vector<double> out;
+    for (const train::EpochReport& epoch : trainer.fit(train, validation).epochs) {
+      out.push_back(epoch.train_loss);
+      out.push_back(*epoch.validation_loss);
+    }
+    return out;
+  };
+  const std::vector<double> own = losses(HostTanh()), built_in = losses(nn::Tanh());
+  REQUIRE(own.size() == built_in.size());
+  CHECK(own[4] < 0.9 * own[0]);
+  for (std::size_t k = 0; k < own.size(); ++k)
+    CHECK(own[k] == doctest::Approx(built_in[k]).epsilon(1e-4));
 }
 
 TEST_CASE("trainer: DetectAnomaly names the operation, the layer and the step") {
