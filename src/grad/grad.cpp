@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include "base/index.h"
 #include "base/make_error.h"
 #include "base/str.h"
 #include "grad/gradients.h"
@@ -21,6 +23,7 @@
 #include "grad/sum.h"
 #include "graph/effects.h"
 #include "graph/gradient_label.h"
+#include "graph/host_code.h"
 #include "graph/node_index.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"
@@ -68,12 +71,33 @@ void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& s
   }
 }
 
-// All nodes that the values depend on. Nodes used only by carried updates are excluded.
+// The nodes that gradients may reach from the outputs: without carried updates, and without what
+// functions with a gradient of their own hide.
+std::unordered_set<const Node*> reached_from(std::span<const Tensor> outputs) {
+  std::unordered_set<const Node*> reached;
+  std::vector<const Node*> open;
+  const auto enter = [&](const Node* node) {
+    if (reached.insert(node).second) open.push_back(node);
+  };
+  for (const Tensor& output : outputs) enter(output.node());
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    const std::span<Node* const> inputs = value_inputs(*node);
+    for (int k = 0; k < static_cast<int>(inputs.size()); ++k)
+      if (node->op != Op::Function || !is_hidden_input(*node, k)) enter(inputs[at(k)]);
+  }
+  return reached;
+}
+
+// The nodes that gradients may reach, inputs before users.
 NumberedOrder order_of(std::span<const Tensor> outputs) {
   NumberedOrder all = numbered_order(outputs, true);
-  const auto carries = [](const Node* node) { return node->op == Op::WithUpdates; };
-  if (std::none_of(all.nodes.begin(), all.nodes.end(), carries)) return all;
-  const auto reached = made_from(all.nodes, outputs);
+  const auto hides = [](const Node* node) {
+    return node->op == Op::WithUpdates || node->op == Op::Function;
+  };
+  if (std::none_of(all.nodes.begin(), all.nodes.end(), hides)) return all;
+  const auto reached = reached_from(outputs);
   NumberedOrder order;
   for (Node* node : all.nodes) {
     if (!reached.contains(node)) continue;
@@ -87,6 +111,13 @@ std::string in_label(const Node& node) {
   return label_text(node.label).empty() ? "" : " in " + label_text(node.label);
 }
 
+// The operation as the user called it.
+const char* called_name(const Node& node) {
+  if (node.op == Op::Result && node.input_count > 0) return called_name(*node.input(0));
+  if (node.op == Op::Function) return node.attrs.as<FunctionAttrs>().rule->name;
+  return shown_name(node.op, node.attrs);
+}
+
 // The rule of an op reads its inputs. A variable that was assigned since has another value than the
 // one that the output was computed from.
 void refuse_assigned(const Node& node) {
@@ -94,7 +125,7 @@ void refuse_assigned(const Node& node) {
   if (variable == nullptr) return;
   const std::string& label = label_text(variable->label);
   throw make_error<ValueError>(
-      "grad: ", op_info(node.op).name, " ", node.shape, in_label(node),
+      "grad: ", called_name(node), " ", node.shape, in_label(node),
       " was built before the variable ", label.empty() ? cat(variable->shape) : label,
       " that it reads was assigned, so its gradient is gone: ask for gradients before the "
       "assignment, build the tensor again, or detach() it if it is a constant");
@@ -176,15 +207,16 @@ class Walk {
   }
 
   bool depends(const Node& node) const {
-    for (const Node* in : node.in())
-      if (is_between(in)) return true;
+    for (int k = 0; k < node.input_count; ++k)
+      if (is_between(node.input(k)) && !(node.op == Op::Function && is_hidden_input(node, k)))
+        return true;
     return false;
   }
 
   void add_to(const Node* node, const Tensor& part) { parts_[number_of(node)].push_back(part); }
 
   void propagate(Node& node, const Tensor& gradient) {
-    const LabelGuard label(gradient_label(node, op_info(node.op).name));
+    const LabelGuard label(gradient_label(node, called_name(node)));
     if (node.op != Op::Result) return hand_on(node, op_info(node.op).vjp(Tensor(&node), gradient));
     const Node& source = *node.input(0);
     std::vector<Tensor>& all = cotangents_[order_.index[&source]];
@@ -194,7 +226,7 @@ class Walk {
   }
 
   void propagate_results(Node& node, const std::vector<Tensor>& cotangents) {
-    const LabelGuard label(gradient_label(node, op_info(node.op).name));
+    const LabelGuard label(gradient_label(node, called_name(node)));
     hand_on(node, through_results(Tensor(&node), cotangents));
   }
 
@@ -244,7 +276,7 @@ void refuse_cut(const Walk& walk, std::span<const Tensor> outputs, std::span<con
   for (const Tensor& value : values)
     if (to_values.gradient(value).defined())
       throw make_error<ValueError>(
-          "grad: the output depends on a value of ", op_info(value.node()->op).name, " ",
+          "grad: the output depends on a value of ", called_name(*value.node()), " ",
           value.node()->shape, in_label(*value.node()),
           " that was evaluated, and such a value keeps its graph only if it was computed from a "
           "variable: make the input a variable(), ask for gradients before evaluating, or "

@@ -44,10 +44,12 @@ std::vector<Tensor> captured_by(const std::vector<Tensor>& values,
   while (!open.empty()) {
     Node* const node = open.back();
     open.pop_back();
-    if (!seen.insert(node).second) continue;
+    const bool stops = node->is_constant || node->op == Op::StopGradient ||
+                       (!is_floating(node->dtype) && !has_trait(node->op, kSeveralResults));
+    if (!seen.insert(node).second || stops) continue;
     if (node->built_at > start)
       open.insert(open.end(), node->in().begin(), node->in().end());
-    else if (is_floating(node->dtype) && !node->is_constant && !is_number(Tensor(node)))
+    else if (is_floating(node->dtype) && !is_number(Tensor(node)))
       captured.emplace_back(node);
   }
   return captured;
@@ -142,6 +144,12 @@ std::vector<Tensor> without_functions(std::span<const Tensor> roots) {
         node.op == Op::Result && !node.realised() && inputs[0].node()->op == Op::Function;
     return hides ? decompose_function(inputs[0], result_index(node)) : Tensor();
   });
+}
+
+bool is_hidden_input(const Node& function, int k) {
+  const FunctionAttrs& attrs = attrs_of(function);
+  const std::int64_t end = attrs.results + attrs.arguments;
+  return k < attrs.results || (k >= end && k < end + attrs.saved);
 }
 
 void refuse_captured(const Node& function, int k) {

@@ -20,6 +20,10 @@ struct FunctionRule {
 /// The same values, computed without Op::Function nodes.
 std::vector<Tensor> without_functions(std::span<const Tensor> roots);
 
+/// Whether input `k` is a value that the function hides, or a saved tensor: no gradient flows to
+/// it.
+bool is_hidden_input(const Node& function, int k);
+
 /// Throws the ValueError for a gradient that would flow to input `k`, which the forward function
 /// reads although it is not an argument; does nothing for other inputs.
 void refuse_captured(const Node& function, int k);

@@ -372,6 +372,20 @@ TEST_CASE("function: refused gradients name the operation") {
   CHECK_THROWS_AS(Function("none", [](FunctionContext&, TensorList) { return Tensors{}; })(x),
                   ValueError);
   CHECK_THROWS_AS(cube().apply({Tensor()}), ValueError);
+  const Tensor v = variable(x), old = cube()(v);
+  compute({assign(v, v + 1)});
+  CHECK(message_of([&] { grad(old.sum(), v); }) ==
+        "grad: cube [3] was built before the variable [3] that it reads was assigned, so its "
+        "gradient is gone: ask for gradients before the assignment, build the tensor again, or "
+        "detach() it if it is a constant");
+  // the gradient needs nothing that the forward function has read besides
+  const Tensor shift = variable(x);
+  const Function shifted(
+      "shifted", [&shift](FunctionContext&, const Tensor& in) { return in * 2 + detach(shift); },
+      [](const FunctionContext&, const Tensor& g) { return g * 2; });
+  const Tensor at = variable(w), y = shifted(at);
+  compute({y, assign(shift, shift + 1)});
+  CHECK(error_of(grad(y.sum(), at), full({3}, 2, DType::Float64)) < 1e-14);
 }
 
 TEST_CASE("function: a module with own operations is trained, step by step and compiled") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -205,6 +206,45 @@ TEST_CASE("host call: an exception comes before an assignment") {
   fails = false;
   compute({assign(w, host_call("check", {w + 1}, {DType::Float32, {2}}, copy_all))});
   CHECK(w.sum().item() == 4);
+}
+
+TEST_CASE("host call: code lives as long as what may call it, and a loop keeps nothing") {
+  std::weak_ptr<int> seen;
+  const auto counted = [&seen](const Tensor& x) {
+    const auto held = std::make_shared<int>(1);
+    seen = held;
+    return host_call("held", {x}, {x.dtype(), x.shape()},
+                     [held](std::span<const HostInput> in, std::span<const HostOutput> out) {
+                       for (std::size_t k = 0; k < in[0].values<double>().size(); ++k)
+                         out[0].values<double>()[k] = in[0].values<double>()[k] + *held;
+                     });
+  };
+  const Tensor x = draw({5}, 9);
+  {
+    const Tensor y = counted(x);
+    CHECK_FALSE(seen.expired());
+    y.compute();
+    CHECK(seen.expired());  // an evaluated value of no variable releases its inputs
+  }
+  CompiledFunction f =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{counted(in[0])}; });
+  CHECK(error_of(f({x})[0], x + 1) < 1e-15);
+  CHECK_FALSE(seen.expired());
+  CHECK(error_of(f({x})[0], x + 1) < 1e-15);
+  f = CompiledFunction();
+  clear_caches();
+  CHECK(seen.expired());
+  Tensor carried = x;
+  const auto step = [&] {
+    carried = counted(carried);
+    carried.compute();
+  };
+  for (int k = 0; k < 10; ++k) step();
+  const std::int64_t before = runner_stats().memory_in_use;
+  const std::int64_t planned = runner_stats().programs_planned;
+  for (int k = 0; k < 1000; ++k) step();
+  CHECK(runner_stats().memory_in_use == before);
+  CHECK(runner_stats().programs_planned == planned);
 }
 
 TEST_CASE("host call: refused calls") {
