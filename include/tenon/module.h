@@ -9,17 +9,21 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <tenon/each_tensor.h>
 #include <tenon/precision.h>
+#include <tenon/print.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -32,6 +36,7 @@ using StateDict = std::map<std::string, Tensor>;
 namespace nn {
 
 class AnyModule;
+class ModuleBase;
 struct ModuleState;
 struct ModuleSummary;
 struct Walk;
@@ -40,6 +45,35 @@ struct Walk;
 struct NamedTensor {
   std::string name;  ///< Path inside the module, for example "features.0.weight".
   Tensor tensor;     ///< The variable itself, not a copy.
+};
+
+/// Runs before a module's forward(). `inputs` are the tensors inside the arguments of the call, in
+/// order; the hook may replace them. PyTorch: `register_forward_pre_hook`.
+using ForwardPreHook = std::function<void(const ModuleBase& module, std::vector<Tensor>& inputs)>;
+/// Runs after a module's forward(). `outputs` are the tensors inside the result, in order; the hook
+/// may replace them. PyTorch: `register_forward_hook`.
+using ForwardHook = std::function<void(const ModuleBase& module, std::span<const Tensor> inputs,
+                                       std::vector<Tensor>& outputs)>;
+/// Runs when grad() has built the gradients with respect to a module's inputs. The hook may replace
+/// these gradients. A gradient that was not requested is undefined. PyTorch:
+/// `register_full_backward_hook`.
+using BackwardHook =
+    std::function<void(const ModuleBase& module, std::vector<Tensor>& input_gradients,
+                       std::span<const Tensor> output_gradients)>;
+
+/// Removes a hook from its module. The hook stays if the handle is dropped. PyTorch:
+/// `RemovableHandle`.
+class TENON_API HookHandle {
+ public:
+  /// A handle without a hook.
+  HookHandle() = default;
+  /// Removes the hook. Does nothing if the hook was removed before or the module is gone.
+  void remove();
+
+ private:
+  friend class ModuleBase;
+  std::weak_ptr<ModuleState> state_;
+  std::uint64_t id_ = 0;
 };
 
 /// Common base of Module and ModuleOf: parameters, buffers, children, mode and state. A copy of a
@@ -56,6 +90,10 @@ class TENON_API ModuleBase {
   /// The module's type and settings as text, for example "Conv2d(1, 6, kernel_size=(5, 5),
   /// padding=(2, 2))". The default is the type's name without namespaces. PyTorch's `extra_repr`.
   virtual std::string describe() const;
+  /// The tree of modules, one line each with its describe(), and the number of parameters. Equal
+  /// neighbours in a list are one line. Needs no input; summary() also has the output shapes.
+  /// PyTorch: `print(net)`.
+  std::string str() const;
 
   /// All parameters of this module and its children in order of registration. A parameter that is
   /// registered several times (tied weights) appears once. Names are paths ("features.0.weight").
@@ -104,6 +142,17 @@ class TENON_API ModuleBase {
   /// `to`, `double`, `half`.
   void to(DType dtype);
 
+  /// Adds a hook; hooks run in the order in which they were added, at each call of this module
+  /// through any handle. A hook adds operations to the graph or observes the call. In a compiled
+  /// function it runs when the function is traced, and adding or removing a hook traces the
+  /// function again; a hook that reads values cannot be traced. clone() copies hooks. Throws
+  /// ValueError for an empty function, and for a list of modules, which is not called.
+  /// @{
+  HookHandle register_forward_pre_hook(ForwardPreHook hook);
+  HookHandle register_forward_hook(ForwardHook hook);
+  HookHandle register_full_backward_hook(BackwardHook hook);
+  /// @}
+
   /// All parameters and buffers by name: the variables themselves, not copies.
   StateDict state_dict() const;
   /// Copies values into parameters and buffers and converts dtypes. Returns the number of tensors
@@ -148,29 +197,52 @@ class TENON_API ModuleBase {
     ~Call();
     Call(const Call&) = delete;             ///< Not copyable.
     Call& operator=(const Call&) = delete;  ///< Not copyable.
-    /// Records the tensors inside the inputs, if a CallObserver is active.
+    /// Records the tensors inside the inputs, if a hook or a CallObserver needs them.
     template <class... In>
     void take_inputs(const In&... in) {
-      if (is_observed())
+      if (needs_inputs())
         (detail::visit_tensors(in, [this](const Tensor& t) { inputs_.push_back(t); }), ...);
     }
-    /// Attaches the collected buffer updates to the tensors inside `out` and ends the call.
+    /// Whether hooks may replace the inputs that take_inputs() recorded.
+    bool replaces_inputs() const { return replaces_inputs_; }
+    /// Calls the hooks that may replace inputs, and writes their results to the tensors inside
+    /// `in`, which are copies of what take_inputs() got.
+    template <class... In>
+    void replace_inputs(In&... in) {
+      call_input_hooks();
+      std::size_t next = 0;
+      (detail::visit_tensors(in, [&](auto& t) { replace_input(t, next++); }), ...);
+    }
+    /// Calls the hooks that may replace outputs, attaches the collected buffer updates to the
+    /// tensors inside `out`, and ends the call.
     template <class Out>
     void give_outputs(Out& out) {
-      detail::visit_tensors(out, [this](Tensor& t) { give(t); });
+      const auto visit = [this](Tensor& t) { visit_output(t); };
+      if (hooks_outputs_) {
+        detail::visit_tensors(out, visit);
+        call_output_hooks();
+      }
+      detail::visit_tensors(out, visit);
       end();
     }
 
    private:
     friend class ModuleBase;
-    static bool is_observed();
-    void give(Tensor& output);
+    bool needs_inputs() const;
+    void call_input_hooks();
+    void replace_input(Tensor& input, std::size_t k) const;
+    void replace_input(const Tensor& input, std::size_t k) const;
+    void visit_output(Tensor& output);
+    void call_output_hooks();
     void end();
     const ModuleBase& module_;
     std::size_t path_length_;  // of the module that calls
     std::optional<Scope> scope_;
     std::optional<PrecisionScope> precision_;
     std::vector<Tensor> updates_, inputs_, outputs_;
+    std::vector<Tensor> hooked_;  // outputs after the hooks
+    std::size_t given_ = 0;       // number of those that are written back
+    bool replaces_inputs_ = false, hooks_outputs_ = false;
     Call* outer_;
   };
   /// The summary of the layers that `call` calls.
@@ -180,12 +252,59 @@ class TENON_API ModuleBase {
   friend class AnyModule;
   friend struct Walk;
   static thread_local Call* t_call;
+  template <class Hook>
+  HookHandle add_hook(const char* function, Hook hook);
   void add_entry(const std::string& name, const Tensor& tensor, bool is_buffer);
   void add_child(const std::string& name, const AnyModule& module);
   void set_frozen(const std::string& path, bool frozen);
   std::shared_ptr<ModuleState> state_;
   mutable bool traced_ = false;  // a compiled function has called the module through this handle
 };
+
+/// Writes the module's str().
+TENON_API std::ostream& operator<<(std::ostream& out, const ModuleBase& module);
+
+/// Implementation.
+namespace detail {
+/// While it lives, copies that this thread makes of a module's handles refer to its clone.
+class TENON_API CloneScope {
+ public:
+  /// Begins to clone `module`, an object of type `type`.
+  CloneScope(const ModuleBase& module, const std::type_info& type);
+  ~CloneScope();
+  CloneScope(const CloneScope&) = delete;             ///< Not copyable.
+  CloneScope& operator=(const CloneScope&) = delete;  ///< Not copyable.
+
+  struct Impl;  ///< The implementation, for use in the library.
+
+ private:
+  friend class nn::AnyModule;
+  static std::shared_ptr<const ModuleBase> object_of(const AnyModule& module);
+  void end() noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+}  // namespace detail
+
+/// A deep copy: a module of the same type with parameters, buffers and children of its own. Values,
+/// names, modes, frozen parameters, precisions and hooks are those of the original, and weights
+/// that are tied inside the module are tied inside the copy. It works for every class, also your
+/// own: the copy constructor copies the members, and handles to modules and variables that are
+/// registered below `module` are replaced by handles to their copies, also in vectors, maps,
+/// optionals and captures of lambdas.
+///
+/// The limit: what a member points to (a pointer, a reference, a std::shared_ptr) stays shared,
+/// and so does what is not registered, such as a teacher or a Generator. Optimizers and compiled
+/// functions of the original keep referring to the original.
+///
+/// Throws ValueError if `module` is a reference to a base class of the object's type and inside a
+/// function that is being compiled, and NotSupported if a child cannot be copied (it is not copy
+/// constructible, or its AnyModule was made of a pointer to a base class). PyTorch:
+/// `copy.deepcopy(net)`, `net->clone()`.
+template <class M>
+requires std::derived_from<M, ModuleBase> M clone(const M& module) {
+  const detail::CloneScope scope(module, typeid(M));
+  return M(module);
+}
 
 /// A module that maps one tensor to one tensor. Most layers are Modules; containers, AnyModule and
 /// the Trainer accept them.
@@ -226,7 +345,9 @@ class ModuleOf : public Base {
   auto operator()(In&&... in) const {
     ModuleBase::Call call(*this);
     call.take_inputs(in...);
-    auto out = static_cast<const Self&>(*this).forward(std::forward<In>(in)...);
+    auto out = call.replaces_inputs()
+                   ? forward_replaced(call, std::forward<In>(in)...)
+                   : static_cast<const Self&>(*this).forward(std::forward<In>(in)...);
     call.give_outputs(out);
     return out;
   }
@@ -234,6 +355,29 @@ class ModuleOf : public Base {
   /// mask)`.
   template <class... In>
   ModuleSummary summary(const In&... in) const;
+
+ private:
+  // How forward_replaced() holds an argument: as a copy; arrays, which hold no tensors, and other
+  // arguments than tensors of a forward() that changes its arguments, as a reference.
+  template <class In, bool kOnlyReads>
+  using Held =
+      std::conditional_t<std::is_array_v<std::remove_reference_t<In>> ||
+                             !(kOnlyReads || std::is_same_v<std::remove_cvref_t<In>, Tensor>),
+                         In&&, std::remove_cvref_t<In>>;
+  // Calls forward() with arguments whose tensors hooks may replace.
+  template <class... In>
+  auto forward_replaced(ModuleBase::Call& call, In&&... in) const {
+    constexpr bool kOnlyReads = requires(const Self& self, const std::remove_cvref_t<In>&... read) {
+      self.forward(read...);
+    };
+    std::tuple<Held<In, kOnlyReads>...> held(std::forward<In>(in)...);
+    return std::apply(
+        [&](auto&... argument) {
+          call.replace_inputs(argument...);
+          return static_cast<const Self&>(*this).forward(static_cast<In&&>(argument)...);
+        },
+        held);
+  }
 };
 
 /// Types whose forward() takes one tensor and returns one tensor.
@@ -253,11 +397,16 @@ class TENON_API AnyModule final : public Module {
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
       AnyModule(M&& module)  // NOLINT: implicit by design
       : AnyModule(new std::remove_cvref_t<M>(std::forward<M>(module)),
-                  call_of<std::remove_cvref_t<M>>()) {}
-  /// Throws ValueError for a null pointer.
-  explicit AnyModule(std::shared_ptr<const Module> module);
+                  call_of<std::remove_cvref_t<M>>(), copy_of<std::remove_cvref_t<M>>()) {}
+  /// Shares an object. clone() refuses it if `M` is not the object's type. Throws ValueError for a
+  /// null pointer.
+  template <class M>
+  requires std::derived_from<M, Module>
+  explicit AnyModule(std::shared_ptr<M> module)
+      : AnyModule(std::shared_ptr<const ModuleBase>(std::move(module)), call_of<Module>(),
+                  copy_of<std::remove_const_t<M>>()) {}
   /// Copies the handle. There is no move constructor, so a moved-from AnyModule stays valid.
-  AnyModule(const AnyModule&) = default;
+  AnyModule(const AnyModule& other);
   /// Replaces the handle.
   AnyModule& operator=(const AnyModule&) = default;
   Tensor forward(const Tensor& x) const override;
@@ -280,12 +429,23 @@ class TENON_API AnyModule final : public Module {
     else
       return nullptr;
   }
+  using CopyOf = const ModuleBase* (*)(const ModuleBase& module);
+  template <class M>
+  static constexpr CopyOf copy_of() {
+    if constexpr (std::is_copy_constructible_v<M>)
+      return
+          [](const ModuleBase& m) -> const ModuleBase* { return new M(static_cast<const M&>(m)); };
+    else
+      return nullptr;
+  }
   /// Takes ownership. A plain pointer, because std::shared_ptr<const M> would be instantiated for
   /// each class of modules.
-  AnyModule(const ModuleBase* module, CallOf call);
-  AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call);
+  AnyModule(const ModuleBase* module, CallOf call, CopyOf copy);
+  AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call, CopyOf copy);
+  friend class detail::CloneScope;
   std::shared_ptr<const ModuleBase> module_;
   CallOf call_;
+  CopyOf copy_;
 };
 
 template <class M>

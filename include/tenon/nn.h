@@ -1,4 +1,4 @@
-// Layers: initializers, containers, the most common layers and losses. Names and shapes of
+// Layers: initializers, the most common layers and losses. Names and shapes of
 // parameters are PyTorch's. More layers are in layers.h, pooling_layers.h, recurrent.h and
 // transformer.h; module.h explains how to write a new one.
 #pragma once
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/containers.h>
 #include <tenon/module.h>
 #include <tenon/ops.h>
 #include <tenon/tensor.h>
@@ -69,61 +70,6 @@ TENON_API Tensor lecun_uniform(const Shape& shape, const OptionalGenerator& gene
 TENON_API Tensor by_name(const std::string& name, const Shape& shape,
                          const OptionalGenerator& generator = {});
 }  // namespace init
-
-// ---- Containers
-/// Calls modules one after another. The children are named "0", "1", …
-class TENON_API Sequential : public Module {
- public:
-  /// An empty sequence.
-  Sequential();
-  /// Copies the handle. There is no move constructor, so a moved-from Sequential stays valid.
-  Sequential(const Sequential&) = default;
-  /// Replaces the handle.
-  Sequential& operator=(const Sequential&) = default;
-  /// The modules of a list.
-  explicit Sequential(const std::vector<AnyModule>& modules);
-  /// The modules given as arguments: `nn::Sequential(nn::Linear(4, 8), nn::ReLU())`.
-  template <class... M>
-  requires(sizeof...(M) > 0 && (TakesOneTensor<std::remove_cvref_t<M>> && ...) &&
-           !(sizeof...(M) == 1 && (std::derived_from<std::remove_cvref_t<M>, Sequential> &&
-                                   ...))) explicit Sequential(M&&... modules)
-      : Sequential() {
-    (append(AnyModule(std::forward<M>(modules))), ...);
-  }
-  /// Adds a module at the end.
-  void append(const AnyModule& module);
-  /// Number of modules.
-  std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
-  /// The module at an index. Throws ValueError outside [0, size).
-  const AnyModule& operator[](std::int64_t index) const;
-  Tensor forward(const Tensor& x) const override;
-  std::string describe() const override { return "Sequential"; }
-
- private:
-  std::shared_ptr<std::vector<AnyModule>> modules_;
-};
-
-/// A list of modules without a forward(); the module that owns the list calls them.
-class TENON_API ModuleList : public ModuleBase {
- public:
-  /// An empty list.
-  ModuleList();
-  /// Copies the handle. There is no move constructor, so a moved-from ModuleList stays valid.
-  ModuleList(const ModuleList&) = default;
-  /// Replaces the handle.
-  ModuleList& operator=(const ModuleList&) = default;
-  /// The modules of a list.
-  explicit ModuleList(const std::vector<AnyModule>& modules);
-  /// Adds a module at the end.
-  void append(const AnyModule& module);
-  /// Number of modules.
-  std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
-  /// The module at an index. Throws ValueError outside [0, size).
-  const AnyModule& operator[](std::int64_t index) const;
-
- private:
-  std::shared_ptr<std::vector<AnyModule>> modules_;
-};
 
 // ---- Layers
 /// Options of Linear.

@@ -128,6 +128,10 @@ TENON_API Tensor clamp(const Tensor& x, Scalar low, Scalar high);
 TENON_API Tensor cast(const Tensor& x, DType dtype);
 /// The same value without its gradient: grad() treats the result as a constant.
 TENON_API Tensor detach(const Tensor& x);
+/// A copy of a variable's value, made at once, which later assignments do not change (inside a
+/// function that is being compiled: made when the function runs). The gradient flows through the
+/// copy. Other tensors never change, so clone() returns them. PyTorch: `x.clone()`.
+TENON_API Tensor clone(const Tensor& x);
 
 // ---- Element-wise, two tensors or a tensor and a number; shapes broadcast
 #define TENON_BINARY(name)                                 \

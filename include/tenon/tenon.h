@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tenon/anomaly.h>
+#include <tenon/averaging.h>
 #include <tenon/compile.h>
 #include <tenon/compose.h>
 #include <tenon/compute.h>
+#include <tenon/containers.h>
 #include <tenon/creation.h>
 #include <tenon/data.h>
 #include <tenon/dataset.h>
@@ -33,6 +35,7 @@
 #include <tenon/parallel.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
+#include <tenon/print.h>
 #include <tenon/published_weights.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>

@@ -8,18 +8,36 @@
 #include "base/make_error.h"
 #include "device/versions.h"
 #include "graph/called.h"
+#include "graph/cloned.h"
 #include "graph/node.h"
 
 namespace tenon {
+namespace {
 
-Tensor::Tensor(const Tensor& other) noexcept : node_(other.node_) { retain(node_); }
+thread_local const ClonedVariables* t_clones = nullptr;
+
+// The node that a copy of a handle refers to.
+Node* copied(Node* node) noexcept {
+  if (node == nullptr || node->op != Op::Variable || t_clones == nullptr) return node;
+  const auto clone = t_clones->find(node);
+  return clone == t_clones->end() ? node : clone->second.node();
+}
+
+}  // namespace
+
+const ClonedVariables* set_cloned_variables(const ClonedVariables* clones) noexcept {
+  return std::exchange(t_clones, clones);
+}
+
+Tensor::Tensor(const Tensor& other) noexcept : node_(copied(other.node_)) { retain(node_); }
 Tensor::Tensor(Node* node) noexcept : node_(node) { retain(node_); }
 Tensor::~Tensor() { release(node_); }
 
 Tensor& Tensor::operator=(const Tensor& other) & noexcept {
   if (this == &other) return *this;
-  retain(other.node_);
-  release(std::exchange(node_, other.node_));
+  Node* const node = copied(other.node_);
+  retain(node);
+  release(std::exchange(node_, node));
   return *this;
 }
 

@@ -112,7 +112,7 @@ nn::AnyModule NetworkBuilder::built(const std::shared_ptr<Part>& part) {
   all_.steps = list(*head_.layers, globals_, x);
   part->set_layers(std::move(all_));
   check_output(x);
-  return nn::AnyModule(std::static_pointer_cast<const nn::Module>(part));
+  return nn::AnyModule(part);
 }
 
 void NetworkBuilder::check_output(const Tensor& x) const {

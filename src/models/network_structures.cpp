@@ -20,14 +20,15 @@ constexpr std::size_t kMostBlockVariables = 1'000;  // evaluated for each use of
 
 template <class Fill>
 FileStep NetworkBuilder::within(const std::string& name, const std::string& kind, Fill&& fill) {
-  const auto part = std::make_shared<FilePart>(kind);
-  Open open = open_of(*part, path_of(name));
+  FilePart part(kind);
+  Open open = open_of(part, path_of(name));
   Open* const outer = open_;
   open_ = &open;
-  part->set_steps(fill());
+  part.set_steps(fill());
   open_ = outer;
-  open_->keep(name, *part);
-  return [part](const Tensor& x, FilePass& pass) { return (*part)(x, pass); };
+  const nn::AnyModule kept(part);  // not a pointer, through which nn::clone() would not see
+  open_->keep(name, kept);
+  return [kept](const Tensor& x, FilePass& pass) { return (*kept.as<FilePart>())(x, pass); };
 }
 
 void NetworkBuilder::bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out) {

@@ -75,6 +75,7 @@ std::uint64_t precision_of(const void* object) {
 }
 std::uint64_t children_of(const void* object) { return state_at(object).children.size(); }
 std::uint64_t replaced_of(const void* object) { return state_at(object).replaced; }
+std::uint64_t hooks_of(const void* object) { return state_at(object).hooks_changed; }
 
 // Sets a value that compiled functions may have read.
 template <class T>
@@ -91,8 +92,8 @@ void change(ModuleState& state, T ModuleState::*value, const T& to, StateReader 
 ModuleState::~ModuleState() { note_state_changed(); }
 
 // Visits the states of a module and its descendants, parents first, each state once.
-template <class F>
-void Walk::states(const ModuleBase& root, F&& visit) {
+void Walk::states(const ModuleBase& root,
+                  const std::function<void(ModuleState& state, const std::string& path)>& visit) {
   std::unordered_set<const void*> seen;
   auto go = [&](auto&& self, const ModuleBase& module, const std::string& path) -> void {
     if (!seen.insert(module.state_.get()).second) return;
@@ -107,8 +108,9 @@ ModuleBase::~ModuleBase() = default;
 
 // A vector of modules that grows copies them: a function that captured the vector calls the copies.
 ModuleBase::ModuleBase(const ModuleBase& other)
-    : state_(other.state_),
-      traced_(std::atomic_ref(other.traced_).load(std::memory_order_relaxed)) {}
+    : state_(copied(other.state_)),
+      traced_(state_ == other.state_ &&
+              std::atomic_ref(other.traced_).load(std::memory_order_relaxed)) {}
 
 // A compiled function cannot see that the handle which it captured has changed, only that the state
 // behind it has. A function that replaces handles while it is traced, as a loop over layers does,
@@ -119,7 +121,7 @@ ModuleBase& ModuleBase::operator=(const ModuleBase& other) {
     ++state_->replaced;
     note_state_changed();
   }
-  state_ = other.state_;
+  state_ = copied(other.state_);
   return *this;
 }
 
@@ -139,6 +141,10 @@ ModuleBase::Call::Call(const ModuleBase& module)
     Walk::require_registered(module, outer_->module_, root->module_);
   }
   if (is_tracing()) Walk::note_called(module);
+  for (const ModuleState::Hook& hook : state.hooks) {
+    replaces_inputs_ |= !std::holds_alternative<ForwardHook>(*hook.call);
+    hooks_outputs_ |= !std::holds_alternative<ForwardPreHook>(*hook.call);
+  }
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
   path_of_thread() = join(path_of_thread(), state.name);
@@ -152,11 +158,8 @@ ModuleBase::Call::~Call() {
   path_of_thread().resize(path_length_);
 }
 
-bool ModuleBase::Call::is_observed() { return t_observer != nullptr; }
-
-void ModuleBase::Call::give(Tensor& output) {
-  output = with_updates(output, updates_);
-  outputs_.push_back(output);
+bool ModuleBase::Call::needs_inputs() const {
+  return t_observer != nullptr || replaces_inputs_ || hooks_outputs_;
 }
 
 void ModuleBase::Call::end() {
@@ -177,7 +180,9 @@ Tensor Module::operator()(const Tensor& x) const {
                                  ": its input has no value: it was never assigned");
   }
   call.take_inputs(x);
-  Tensor y = forward(x);
+  Tensor input = x;
+  if (call.replaces_inputs()) call.replace_inputs(input);
+  Tensor y = forward(input);
   call.give_outputs(y);
   return y;
 }
@@ -238,13 +243,13 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   });
   // A list is not called itself, so the list's name precedes the names of its modules, and its
   // modules are registered once the list is.
-  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
+  const bool in_list = state_->is_list;
   const bool registered = !in_list || state_->registered;
   const auto name_it = [registered](auto&& self, const AnyModule& called,
                                     const std::string& by) -> void {
     called.state_->name = by;
     called.state_->registered = called.state_->registered || registered;
-    if (called.as<ModuleList>() == nullptr) return;
+    if (!called.state_->is_list) return;
     for (const auto& [own, child] : called.state_->children) self(self, child, join(by, own));
   };
   name_it(name_it, module, in_list ? join(state_->name, name) : name);
@@ -258,14 +263,11 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
   });
 }
 
-AnyModule::AnyModule(std::shared_ptr<const Module> module)
-    : AnyModule(std::shared_ptr<const ModuleBase>(std::move(module)), call_of<Module>()) {}
+AnyModule::AnyModule(const ModuleBase* module, CallOf call, CopyOf copy)
+    : AnyModule(std::shared_ptr<const ModuleBase>(module), call, copy) {}
 
-AnyModule::AnyModule(const ModuleBase* module, CallOf call)
-    : AnyModule(std::shared_ptr<const ModuleBase>(module), call) {}
-
-AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call)
-    : module_(std::move(module)), call_(call) {
+AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call, CopyOf copy)
+    : module_(std::move(module)), call_(call), copy_(copy) {
   if (module_ == nullptr) throw ValueError("AnyModule: the pointer is null");
   state_ = module_->state_;
 }
@@ -302,11 +304,11 @@ void Walk::require_registered(const ModuleBase& module, const ModuleBase& caller
 
 void Walk::note_called(const ModuleBase& module) {
   std::atomic_ref(module.traced_).store(true, std::memory_order_relaxed);
-  for (const StateReader read : {precision_of, children_of, replaced_of})
+  for (const StateReader read : {precision_of, children_of, replaced_of, hooks_of})
     note_state_read(module.state_, read);
   // Lists are not called themselves.
   for (const auto& [name, child] : module.state_->children)
-    if (child.as<ModuleList>() != nullptr) note_called(child);
+    if (is_list(child)) note_called(child);
 }
 
 void Walk::entries(const ModuleBase& root, const Visitor& visit) {
@@ -439,8 +441,6 @@ void Walk::set_modes(const Modes& modes) noexcept {
   for (const auto& [state, training] : modes)
     change(*state, &ModuleState::training, training, training_of);
 }
-
-bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }
 
 std::int64_t Walk::own_parameters(const ModuleBase& module,
                                   std::unordered_set<const Node*>& counted) {

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "nn/grouped.h"
 #include "nn/walk.h"
 
 namespace tenon::nn {
@@ -87,13 +88,6 @@ std::vector<Shape> shapes(std::span<const Tensor> tensors) {
   return out;
 }
 
-std::string grouped(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
 std::string padded(const std::string& text, std::size_t width, bool right) {
   const std::string fill(width > text.size() ? width - text.size() : 0, ' ');
   return right ? fill + text : text + fill;
@@ -119,7 +113,7 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
     out.inputs = shapes(inputs);
     out.outputs = shapes(outputs);
     out.rows.push_back({path, module.describe(), out.outputs, own, 0});
-    leaf.push_back(!Walk::has_children(module));
+    leaf.push_back(Walk::children(module).empty());
     roots.assign(outputs.begin(), outputs.end());
   });
   call();

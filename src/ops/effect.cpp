@@ -4,6 +4,7 @@
 
 #include "base/make_error.h"
 #include "graph/effects.h"
+#include "graph/traced_state.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 
@@ -67,6 +68,14 @@ Gradients vjp_with_updates(const Tensor& out, const Tensor& g) {
   Gradients gradients(out.node()->input_count);
   gradients[0] = inputs.size() == 1 ? g : build(Op::WithUpdates, inputs);
   return gradients;
+}
+
+// The copy is computed before an assignment can change the variable.
+Tensor clone(const Tensor& x) {
+  require_defined("clone", x);
+  if (!is_variable(x)) return x;
+  const Tensor copy = is_bool(x.dtype()) ? logical_or(x, x) : mul(x, 1);
+  return is_tracing() ? copy : copy.compute();
 }
 
 Tensor guarded(const Tensor& assignment, const Tensor& guard) {
