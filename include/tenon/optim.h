@@ -22,6 +22,8 @@
 /// Optimizers, gradient clipping and learning-rate schedules.
 namespace tenon::optim {
 
+class GradientAccumulator;
+
 /// Parameters that share settings (PyTorch: a dict of `param_groups`). A setting that is unset has
 /// the optimizer's value.
 struct ParameterGroup {
@@ -152,7 +154,9 @@ class TENON_API Optimizer {
   const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
 
  private:
+  friend class GradientAccumulator;
   std::vector<Tensor> gradients_for_step(const Tensor& loss, const Clip& clip) const;
+  static Tensor evaluate_step(const Tensor& loss, std::vector<Tensor> updates, TensorList with);
   bool begins_own_steps(std::size_t k) const;
   StateDict beginnings(const StateDict& state) const;
   void check_values(const StateDict& state) const;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/averaging.h>
 #include <tenon/data.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
@@ -51,6 +52,17 @@ struct TrainOptions {
     std::int64_t total = 0;  ///< the number of steps that the run had then
   };
   std::vector<Length> earlier_lengths{};  ///< earlier lengths, in ascending order
+  /// Batches whose gradients are accumulated for one update of the weights. The update uses their
+  /// mean and the learning rate of the last one; schedules and step counts continue to count
+  /// batches. A batch that is left out, for instance because the guard refuses it, does not count.
+  /// Batches that do not fill an update at the end of an epoch belong to the first update of the
+  /// next epoch; at the end of the run they have no effect.
+  int accumulate = 1;
+  /// Averages the weights (optim::ema(), optim::swa()). The average is what is validated, chosen
+  /// as the best epoch, tested, saved and left in the network; training continues from the weights
+  /// themselves. With swa() the running statistics of batch normalization are measured again on
+  /// the training data before the average is used (update_batch_norm()).
+  optim::Averaging averaging{};
   double clip_norm = 0;   ///< largest common norm of all gradients (optim::Clip); 0: no limit
   double clip_value = 0;  ///< largest absolute value of a gradient's element; 0: no limit
   /// What the network is trained for, for instance find_task("language"): metrics, their names, and
@@ -142,6 +154,12 @@ TENON_API Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool qu
 ///         ShapeError for another batch.
 TENON_API data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw,
                             std::int64_t classes);
+
+/// Measures the running means and variances of all batch normalization layers again: their mean
+/// over the batches of one epoch of the loader, in training mode. For weights that were averaged or
+/// changed otherwise. Draws no numbers of the current generator; modes are kept. Does nothing
+/// without such layers. PyTorch: `torch.optim.swa_utils.update_bn`.
+TENON_API void update_batch_norm(const nn::AnyModule& net, data::Loader& loader);
 
 /// Trains a module on batches (input, target), as Keras's fit() or PyTorch Lightning's Trainer. The
 /// optimizer must outlive the trainer.

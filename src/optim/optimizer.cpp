@@ -147,6 +147,11 @@ std::vector<Tensor> Optimizer::updates(TensorList grads, const Tensor& guard, co
 
 // Clipped gradients of the loss; undefined for frozen parameters.
 std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip& clip) const {
+  if (!loss.defined())
+    throw ValueError("step: the loss is a tensor without a value: it was never assigned");
+  if (loss.numel() != 1)
+    throw make_error<ShapeError>("step: the loss is ", loss.shape(),
+                                 ", not a scalar: reduce it with sum or mean");
   std::vector<Tensor> learning;
   std::copy_if(parameters_.begin(), parameters_.end(), std::back_inserter(learning),
                [](const Tensor& p) { return !is_frozen(p); });
@@ -169,18 +174,16 @@ std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip
 }
 
 Tensor Optimizer::step(const Tensor& loss, const Clip& clip, TensorList with) {
-  if (!loss.defined())
-    throw ValueError("step: the loss is a tensor without a value: it was never assigned");
-  if (loss.numel() != 1)
-    throw make_error<ShapeError>("step: the loss is ", loss.shape(),
-                                 ", not a scalar: reduce it with sum or mean");
-  std::vector<Tensor> work = updates(gradients_for_step(loss, clip));
-  work.insert(work.end(), with.begin(), with.end());
+  return evaluate_step(loss, updates(gradients_for_step(loss, clip)), with);
+}
+
+Tensor Optimizer::evaluate_step(const Tensor& loss, std::vector<Tensor> updates, TensorList with) {
+  updates.insert(updates.end(), with.begin(), with.end());
   // The step assigns to a variable; its loss is the value from before.
-  work.push_back(is_variable(loss) ? detach(loss) : loss);
-  tenon::compute(work);
+  updates.push_back(is_variable(loss) ? detach(loss) : loss);
+  tenon::compute(updates);
   // The result holds the value without the graph behind it.
-  return make_data(work.back().node()->value, loss.shape(), loss.dtype());
+  return make_data(updates.back().node()->value, loss.shape(), loss.dtype());
 }
 
 std::vector<double> Optimizer::rates(double lr) const {

@@ -81,6 +81,7 @@ TEST_CASE("option ranges: TrainOptions") {
   };
   check("epochs", &TrainOptions::epochs, {0, -3});
   check("max_steps", &TrainOptions::max_steps, kNoCount);
+  check("accumulate", &TrainOptions::accumulate, kNoPositive);
   check("clip_norm", &TrainOptions::clip_norm, {-1, kNan, -kInfinite});
   check("clip_value", &TrainOptions::clip_value, {-1, kNan, -kInfinite});
   check("temperature", &TrainOptions::temperature, {0, -1, kNan, kInfinite});

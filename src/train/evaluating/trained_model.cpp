@@ -114,7 +114,7 @@ Weights weights_of_run(const std::string& dir) {
   io::Metadata metadata;
   if (!checkpoint->model.empty()) metadata.emplace(kModelKey, checkpoint->model);
   if (!checkpoint->progress.data.empty()) metadata.emplace(kDataKey, checkpoint->progress.data);
-  return {checkpoint->path, checkpoint->model_state(), std::move(metadata)};
+  return {checkpoint->path, checkpoint->kept_state(), std::move(metadata)};
 }
 
 std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -61,10 +62,12 @@ void Fit::require_parts_fit() {
 // The state that both optimizers share, and the loss scale, are carried over.
 void Fit::go_on_in_next_stage() {
   const StateDict before = t_.optimizer->state_dict();
+  const StateDict average = t_.average ? t_.average->state_dict() : StateDict();
   std::optional<LossScale> scale;
   if (t_.train_step->loss_scale() != nullptr) scale = *t_.train_step->loss_scale();
   change_stage();
   t_.optimizer->load_state_dict(before);
+  if (t_.average) t_.average->load_state_dict(average);
   if (const LossScale* own = t_.train_step->loss_scale(); own != nullptr && scale) {
     set_value(own->scale, scale->scale);
     set_value(own->good_steps, scale->good_steps);
@@ -116,6 +119,8 @@ bool Fit::early_stop() const {
 bool Fit::epoch() {
   train_->set_state(
       {p_.loader_seed, p_.epochs_in(p_.step), p_.steps_behind_epochs(p_.step) * p_.batch});
+  if (o_.averaging.kind == optim::Averaging::Kind::Ema)
+    t_.train_step->average(averages_in(p_.epochs_in(p_.step) + 1) ? &*t_.average : nullptr);
   epoch_start_ = Clock::now();
   speed_.restart();
   const double before = p_.seconds;
@@ -153,6 +158,7 @@ void Fit::end_epoch() {
   r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
   r.data_seconds = batches_->waited() - waited_before_;
   waited_before_ += r.data_seconds;
+  average_epoch(r);
   if (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_) validate(r);
   note_best(r);
   schedule_->observe(r.validation_loss.value_or(r.train_loss));
@@ -170,9 +176,30 @@ void Fit::end_epoch() {
   });
 }
 
+bool Fit::averages_in(std::int64_t epoch) const { return epoch > o_.averaging.start_epochs; }
+
+// Before its first epoch the average is a copy of the weights.
+void Fit::average_epoch(const EpochReport& r) {
+  if (!t_.average) return;
+  if (!averages_in(r.epoch))
+    t_.average->restart();
+  else if (o_.averaging.kind == optim::Averaging::Kind::Swa)
+    t_.average->update();
+}
+
+// The mean of weights has not been run on any data: its running statistics are those of other
+// weights. An exponential average stays close to the weights.
+void Fit::measure_average() {
+  if (o_.averaging.kind != optim::Averaging::Kind::Swa || t_.average->count() == 0 ||
+      std::exchange(average_measured_, p_.step) == p_.step)
+    return;
+  update_batch_norm(t_.average->net(), *train_);
+}
+
 // Augmentation, if any, is that of epoch 0 in every validation, also after a resume.
 void Fit::validate(EpochReport& r) {
   if (validation_ == nullptr) return;
+  measure_average();
   validation_->set_epoch(0);
   const Evaluation evaluation = t_.evaluate(*validation_, data::Split::Validation);
   evaluation_seconds_ = evaluation.seconds;
@@ -217,7 +244,7 @@ void Fit::note_best(EpochReport& r) {
   if (folder_ != nullptr)
     save_best(r.epoch);
   else
-    best_weights_ = copy(t_.net.state_dict());
+    best_weights_ = copy(t_.kept_net().state_dict());
 }
 
 // NaN is never the best; if every epoch gave NaN, the last weights are kept.
@@ -267,8 +294,11 @@ void Fit::finish() {
   if (ended && chosen && top->step != p_.step) {
     if (folder_ != nullptr)
       best_weights_ = io::load_safetensors(folder_->file("best.safetensors")).tensors;
-    if (!best_weights_.empty()) t_.net.load_state_dict(best_weights_);
+    if (!best_weights_.empty()) nn::AnyModule(t_.kept_net()).load_state_dict(best_weights_);
+  } else if (ended) {
+    measure_average();
   }
+  if (ended && t_.average) t_.net.load_state_dict(t_.kept_net().state_dict());
   name_best(top);
   if (ended) {
     EpochReport kept;
@@ -295,6 +325,7 @@ TrainResult Fit::run() {
   if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // from an earlier call
   require_trains_on_last_batch(t_.net, *train_);
   require_parts_fit();
+  if (t_.average) t_.average->restart();
   prepare();
   open_steps();
   last_checkpoint_ = Clock::now();

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/averaging.h>
 #include <tenon/data.h>
 #include <tenon/train.h>
 
@@ -80,13 +81,18 @@ struct Trainer::Impl {
   void begin(const Stage& stage) {
     net = stage.net;
     optimizer = stage.optimizer;
+    average.reset();
+    if (options.averaging.any()) average.emplace(net, options.averaging);
     train_step.emplace(net, loss, *optimizer, options);
-    eval_step.emplace(net, options.evaluation_loss ? options.evaluation_loss : loss, options.task);
+    eval_step.emplace(kept_net(), options.evaluation_loss ? options.evaluation_loss : loss,
+                      options.task);
     curvature.reset();
     if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
       curvature.emplace(net, loss, *rule, options.task);
   }
 
+  /// The network that is measured and saved: the averaged one if there is one.
+  const nn::AnyModule& kept_net() const { return average ? average->net() : net; }
   Evaluation evaluate(data::Loader& loader, data::Split part) {
     return train::evaluate(*eval_step, loader,
                            [this, part](std::int64_t batch, std::int64_t batches) {
@@ -105,6 +111,7 @@ struct Trainer::Impl {
   nn::Loss loss;
   optim::Optimizer* optimizer = nullptr;
   TrainOptions options;  // with a task
+  std::optional<optim::AveragedModel> average;
   std::optional<TrainStep> train_step;
   std::optional<EvalStep> eval_step;
   std::optional<Curvature> curvature;  // curvature estimate of the levenberg optimizer
@@ -172,6 +179,9 @@ class Fit {
   std::optional<double> train_accuracy() const;
   void end_epoch();
   void validate(EpochReport& report);
+  bool averages_in(std::int64_t epoch) const;
+  void average_epoch(const EpochReport& report);
+  void measure_average();
   std::int64_t validated() const;
   void note_best(EpochReport& report);
   void name_best(const EpochReport* top);
@@ -226,6 +236,7 @@ class Fit {
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
+  std::int64_t average_measured_ = -1;  // last step after which measure_average() ran
   int best_lost_ = 0;  // last epoch at which the best weights so far could not be read
   std::deque<Queued> queue_;
   std::size_t ahead_ = 1;     // number of steps queued before the oldest is read

@@ -136,6 +136,13 @@ void Fit::restore(Checkpoint checkpoint) {
   if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());
+  if (t_.average) {
+    const StateDict average = checkpoint.part(Checkpoint::kAveragePrefix);
+    average.empty() ? t_.average->restart() : t_.average->load_state_dict(average);
+  }
+  if (optim::GradientAccumulator* sums = t_.train_step->accumulator())
+    if (const StateDict kept = checkpoint.part(Checkpoint::kSumsPrefix); !kept.empty())
+      sums->load_state_dict(kept);
   if (const LossScale* scale = t_.train_step->loss_scale()) {
     const auto stored = checkpoint.tensors.find(Checkpoint::kLossScale),
                good = checkpoint.tensors.find(Checkpoint::kGoodSteps);
@@ -193,10 +200,14 @@ Checkpoint Fit::state() {
   Checkpoint out{"", {}, p_, o_.settings_toml};
   for (const auto& [key, value] : o_.model_metadata)
     if (key == kModelKey) out.model = value;
-  for (const auto& [name, tensor] : t_.net.state_dict())
-    out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
-  for (const auto& [name, tensor] : t_.optimizer->state_dict())
-    out.tensors.emplace(Checkpoint::kOptimizerPrefix + name, tensor);
+  const auto add = [&out](const char* prefix, const StateDict& state) {
+    for (const auto& [name, tensor] : state) out.tensors.emplace(prefix + name, tensor);
+  };
+  add(Checkpoint::kModelPrefix, t_.net.state_dict());
+  add(Checkpoint::kOptimizerPrefix, t_.optimizer->state_dict());
+  if (t_.average) add(Checkpoint::kAveragePrefix, t_.average->state_dict());
+  if (const optim::GradientAccumulator* sums = t_.train_step->accumulator())
+    add(Checkpoint::kSumsPrefix, sums->state_dict());
   if (const LossScale* scale = t_.train_step->loss_scale()) {
     out.tensors.emplace(Checkpoint::kLossScale, scale->scale);
     out.tensors.emplace(Checkpoint::kGoodSteps, scale->good_steps);
@@ -246,7 +257,7 @@ void Fit::settle_checkpoint() {
 
 void Fit::save_best(int epoch) const {
   before_results();
-  io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
+  io::save_checked_safetensors(folder_->file("best.safetensors"), t_.kept_net().state_dict(),
                                metadata({{"epoch", cat(epoch)}}));
 }
 

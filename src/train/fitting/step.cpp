@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <unordered_set>
 
 #include <tenon/error.h>
@@ -38,6 +39,10 @@ Tensor in_one(const std::vector<Tensor>& figures) {
   parts.reserve(figures.size());
   for (const Tensor& f : figures) parts.push_back(reshape(cast(f, DType::Float64), {1}));
   return concat(parts, 0);
+}
+
+void append(std::vector<Tensor>& to, std::vector<Tensor> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 Tensor figure(double value) { return variable(scalar(value)); }
@@ -124,7 +129,12 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
   if (mixes_ && !task_->takes_mixing())
     throw ValueError("Trainer: mixing is for images, not for sequences of tokens");
+  if (options.accumulate > 1) accumulator_.emplace(optimizer, options.accumulate);
   require_own_parameters();
+  compile_steps();
+}
+
+void TrainStep::compile_steps() {
   on_batch_ = compile([this](const std::vector<Tensor>& in) {
     return trace(in[0], in[1], mixes_ ? in[2] : Tensor(), {}, on_gpu());
   });
@@ -161,6 +171,10 @@ void TrainStep::require_reached(const Tensor& loss) const {
                        learning[k].shape(),
                        " is not a parameter of the network, and the loss does not depend on it, "
                        "so it would not learn"));
+}
+
+void TrainStep::average(const optim::AveragedModel* average) {
+  if (std::exchange(average_, average) != average) compile_steps();
 }
 
 void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }
@@ -245,17 +259,35 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   }
   if (any.defined()) guard = guard.defined() ? logical_and(guard, any) : any;
   if (scale_) scale_gradients(grads, any, guard, figures, updates);
+  std::vector<Tensor> out{in_one(figures)};
+  append(out, step_updates(std::move(grads), guard, rates, renewed));
+  append(out, std::move(updates));
+  return out;
+}
+
+// Updates of weights, accumulated gradients, running statistics and the average. `guard` decides
+// whether the batch counts; undefined: it does.
+std::vector<Tensor> TrainStep::step_updates(std::vector<Tensor> grads, Tensor guard,
+                                            const Tensor& rates,
+                                            const std::vector<Tensor>& renewed) {
+  std::optional<optim::GradientAccumulator::Sums> sums;
+  if (accumulator_) {
+    sums = accumulator_->add(grads);
+    grads = sums->means;
+  }
   if (clip_value_ > 0) grads = optim::clip_grad_value(grads, clip_value_);
   if (clip_norm_ > 0) {
     optim::ClippedGrads clipped = optim::clip_grad_norm(grads, clip_norm_);
     grads = std::move(clipped.grads);
     if (guard.defined()) guard = logical_and(guard, isfinite(clipped.norm));
   }
-  std::vector<Tensor> out{in_one(figures)};
-  for (Tensor& update : optimizer_.updates(grads, guard, rates)) out.push_back(std::move(update));
-  for (Tensor& update : updates) out.push_back(std::move(update));
+  Tensor steps = guard;  // whether the weights change
+  if (sums) steps = guard.defined() ? logical_and(guard, sums->complete) : sums->complete;
+  std::vector<Tensor> out = optimizer_.updates(grads, steps, rates);
+  if (sums) append(out, accumulator_->updates(*sums, guard));
   for (const Tensor& update : renewed)
     out.push_back(guard.defined() ? guarded(update, guard) : update);
+  if (average_ != nullptr) append(out, average_->updates(out, steps));
   return out;
 }
 

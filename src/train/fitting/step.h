@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include <tenon/averaging.h>
 #include <tenon/compute.h>
 #include <tenon/data.h>
 #include <tenon/nn.h>
@@ -68,17 +69,24 @@ class TrainStep {
   /// Plans the step for a full batch of the loader. Other threads then compile its kernels while
   /// the caller continues. While the plan is held, an equal step reuses it.
   Plan plan(const data::Loader& loader);
+  /// Updates this average in each step from now on; null: none.
+  void average(const optim::AveragedModel* average);
+  /// Null unless gradients are accumulated.
+  optim::GradientAccumulator* accumulator() { return accumulator_ ? &*accumulator_ : nullptr; }
   /// Reopens the guard that a non-finite loss has closed.
   void reopen();
   /// Null unless the precision is fp16.
   const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
 
  private:
+  void compile_steps();
   std::vector<Tensor> trace(const Tensor& given, const Tensor& target, const Tensor& mix,
                             const Tensor& rates, bool queued);
   void scale_gradients(std::vector<Tensor>& grads, const Tensor& any, Tensor& guard,
                        std::vector<Tensor>& figures, std::vector<Tensor>& updates);
 
+  std::vector<Tensor> step_updates(std::vector<Tensor> grads, Tensor guard, const Tensor& rates,
+                                   const std::vector<Tensor>& renewed);
   Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
                       const Tensor& target);
   void require_own_parameters() const;
@@ -96,6 +104,8 @@ class TrainStep {
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
+  std::optional<optim::GradientAccumulator> accumulator_;
+  const optim::AveragedModel* average_ = nullptr;
   Tensor open_;  // bool variable: false after the first non-finite loss
   CompiledFunction on_batch_, on_numbers_;
 };

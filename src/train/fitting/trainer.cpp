@@ -37,6 +37,7 @@ namespace {
 
 constexpr OptionRange<TrainOptions> kTrainRanges[] = {
     {"epochs", &TrainOptions::epochs, at_least(1)},
+    {"accumulate", &TrainOptions::accumulate, at_least(1)},
     {"max_steps", &TrainOptions::max_steps, at_least(0)},
     {"clip_norm", &TrainOptions::clip_norm, at_least(0)},
     {"clip_value", &TrainOptions::clip_value, at_least(0)},

@@ -89,6 +89,11 @@ StateDict Checkpoint::part(const std::string& prefix) const {
   return out;
 }
 
+StateDict Checkpoint::kept_state() const {
+  StateDict average = part(cat(kAveragePrefix, "module."));
+  return average.empty() ? model_state() : average;
+}
+
 Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   std::error_code ignored;

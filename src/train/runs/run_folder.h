@@ -29,7 +29,7 @@ inline constexpr char kTokenizerFile[] = "tokenizer.json";
 
 struct Checkpoint {
   std::string path;
-  io::TensorMap tensors;  ///< "model." and "optimizer." before the names
+  io::TensorMap tensors;  ///< "model.", "optimizer.", "average." … before the names
   Progress progress;
   std::string settings{};  ///< settings.toml at the time of writing; "" if missing
   std::string model{};     ///< description of the model, as in model files; "" if missing
@@ -38,7 +38,10 @@ struct Checkpoint {
   StateDict part(const std::string& prefix) const;
   StateDict model_state() const { return part(kModelPrefix); }
   StateDict optimizer_state() const { return part(kOptimizerPrefix); }
+  /// The weights that a model of the run has: the averaged ones if the run averages.
+  StateDict kept_state() const;
   static constexpr char kModelPrefix[] = "model.", kOptimizerPrefix[] = "optimizer.";
+  static constexpr char kAveragePrefix[] = "average.", kSumsPrefix[] = "accumulation.";
   static constexpr char kLossScale[] = "trainer.loss_scale", kGoodSteps[] = "trainer.good_steps";
 };
 
