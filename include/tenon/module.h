@@ -54,9 +54,10 @@ using ForwardPreHook = std::function<void(const ModuleBase& module, std::vector<
 /// may replace them. PyTorch: `register_forward_hook`.
 using ForwardHook = std::function<void(const ModuleBase& module, std::span<const Tensor> inputs,
                                        std::vector<Tensor>& outputs)>;
-/// Runs when grad() has built the gradients with respect to a module's inputs. The hook may replace
-/// these gradients. A gradient that was not requested is undefined. PyTorch:
-/// `register_full_backward_hook`.
+/// Runs when grad() has built the gradients with respect to a module's inputs, which the hook may
+/// replace. If no input depends on a parameter that learns, as in the first layer of a network, it
+/// runs when grad() has built those of the outputs, and the gradients of the inputs are undefined.
+/// PyTorch: `register_full_backward_hook`.
 using BackwardHook =
     std::function<void(const ModuleBase& module, std::vector<Tensor>& input_gradients,
                        std::span<const Tensor> output_gradients)>;
@@ -242,7 +243,9 @@ class TENON_API ModuleBase {
     std::vector<Tensor> updates_, inputs_, outputs_;
     std::vector<Tensor> hooked_;  // outputs after the hooks
     std::size_t given_ = 0;       // number of those that are written back
-    bool replaces_inputs_ = false, hooks_outputs_ = false;
+    struct Gradients;
+    std::shared_ptr<Gradients> gradients_;  // for backward hooks
+    bool replaces_inputs_ = false, hooks_outputs_ = false, inputs_learn_ = false;
     Call* outer_;
   };
   /// The summary of the layers that `call` calls.

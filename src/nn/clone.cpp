@@ -127,8 +127,9 @@ std::shared_ptr<const ModuleBase> CloneScope::object_of(const AnyModule& module)
   std::shared_ptr<const ModuleBase>& clone = t_clone->objects[module.module_.get()];
   if (clone != nullptr) return clone;
   const ModuleBase& object = *module.module_;
-  if (module.copy_ != nullptr) clone.reset(module.copy_(object));
-  if (clone == nullptr || typeid(*clone) != typeid(object))
+  const ModuleBase* const copy = module.copy_ == nullptr ? nullptr : module.copy_(object);
+  clone.reset(copy);
+  if (copy == nullptr || typeid(*copy) != typeid(object))
     throw make_error<NotSupported>(
         "clone: ", object.describe(),
         " cannot be copied: its class has no public copy constructor, or its AnyModule was made of "

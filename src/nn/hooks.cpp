@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include <tenon/error.h>
+#include <tenon/function.h>
 #include <tenon/module.h>
 
 #include "base/make_error.h"
+#include "graph/node.h"
 #include "graph/traced_state.h"
 #include "nn/walk.h"
 
@@ -39,7 +41,59 @@ void note_hooks_changed(ModuleState& state) {
   note_state_changed();
 }
 
+// What a backward hook gets as its module: a handle of the state, because the object that was
+// called may be gone when gradients are built.
+class CalledModule final : public ModuleBase {
+ public:
+  explicit CalledModule(const ModuleBase& module) : ModuleBase(module), text_(module.describe()) {}
+  std::string describe() const override { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Whether a gradient with respect to a parameter that learns may flow through the tensors.
+bool learn(const std::vector<Tensor>& tensors) {
+  const std::vector<Node*> nodes = topological_order(tensors, true);
+  return std::any_of(nodes.begin(), nodes.end(), [](Node* node) {
+    return node->op == Op::Variable && !is_frozen(Tensor(node));
+  });
+}
+
+using Backward = std::function<std::vector<Tensor>(const std::vector<Tensor>& gradients)>;
+
+// The same tensors, whose gradients `backward` replaces.
+std::vector<Tensor> passed(const std::vector<Tensor>& tensors, Backward backward) {
+  if (tensors.empty()) return tensors;
+  const Function function(
+      "backward hook",
+      [](FunctionContext&, const std::vector<Tensor>& arguments) { return arguments; },
+      [backward = std::move(backward)](const FunctionContext&, const std::vector<Tensor>& given) {
+        return backward(given);
+      });
+  return function.apply(tensors);
+}
+
 }  // namespace
+
+// The gradients of one call. Those of the outputs are complete before those of the inputs.
+struct ModuleBase::Call::Gradients {
+  CalledModule module;
+  std::vector<ModuleState::Hook> hooks;
+  std::vector<Tensor> outputs{};
+
+  // A second derivative may reach the inputs without passing the outputs. It runs no hook.
+  std::vector<Tensor> call(std::vector<Tensor> inputs) {
+    const std::size_t count = inputs.size();
+    const std::vector<Tensor> given = std::exchange(outputs, {});
+    if (given.empty()) return inputs;
+    each_hook<BackwardHook>(hooks, [&](const BackwardHook& hook) {
+      hook(module, inputs, given);
+      require_count(module, "a backward hook", count, inputs.size());
+    });
+    return inputs;
+  }
+};
 
 void HookHandle::remove() {
   if (const std::shared_ptr<ModuleState> state = state_.lock())
@@ -71,12 +125,27 @@ HookHandle ModuleBase::register_forward_hook(ForwardHook hook) {
   return add_hook("register_forward_hook", std::move(hook));
 }
 
+HookHandle ModuleBase::register_full_backward_hook(BackwardHook hook) {
+  return add_hook("register_full_backward_hook", std::move(hook));
+}
+
 void ModuleBase::Call::call_input_hooks() {
   const std::size_t count = inputs_.size();
   each_hook<ForwardPreHook>(module_.state_->hooks, [&](const ForwardPreHook& hook) {
     hook(module_, inputs_);
     require_count(module_, "a forward pre-hook", count, inputs_.size());
     require_defined(module_, "a forward pre-hook", inputs_);
+  });
+  const std::vector<ModuleState::Hook>& hooks = module_.state_->hooks;
+  if (std::none_of(hooks.begin(), hooks.end(), [](const ModuleState::Hook& hook) {
+        return std::holds_alternative<BackwardHook>(*hook.call);
+      }))
+    return;
+  gradients_ = std::make_shared<Gradients>(Gradients{CalledModule(module_), hooks});
+  if (!learn(inputs_)) return;
+  inputs_learn_ = true;
+  inputs_ = passed(inputs_, [gradients = gradients_](const std::vector<Tensor>& inputs) {
+    return gradients->call(inputs);
   });
 }
 
@@ -106,6 +175,13 @@ void ModuleBase::Call::call_output_hooks() {
     require_count(module_, "a forward hook", count, hooked_.size());
     require_defined(module_, "a forward hook", hooked_);
   });
+  if (gradients_ != nullptr)
+    hooked_ = passed(hooked_, [gradients = gradients_, at_inputs = inputs_learn_,
+                               count = inputs_.size()](const std::vector<Tensor>& outputs) {
+      gradients->outputs = outputs;
+      if (!at_inputs) gradients->call(std::vector<Tensor>(count));
+      return outputs;
+    });
   hooks_outputs_ = false;
 }
 

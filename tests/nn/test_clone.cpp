@@ -79,7 +79,9 @@ class Two : public nn::ModuleOf<Two> {
 void require_apart(const nn::ModuleBase& a, const nn::ModuleBase& b) {
   const StateDict first = a.state_dict(), second = b.state_dict();
   REQUIRE(first.size() == second.size());
-  for (const auto& [name, tensor] : first) {
+  for (const auto& entry : first) {
+    const auto& name = entry.first;
+    const Tensor& tensor = entry.second;
     CAPTURE(name);
     REQUIRE(second.contains(name));
     CHECK(second.at(name).node() != tensor.node());

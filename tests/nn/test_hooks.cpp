@@ -210,3 +210,124 @@ TEST_CASE("hooks: a layer in a scan keeps its hook") {
   CHECK(!equal(run(), plain));
   CHECK(equal(run(), zeros({2})));
 }
+
+TEST_CASE("backward hooks: they see and replace the gradients of inputs and outputs") {
+  const Tensor x = variable(Tensor::from({1.f, 2.f}, {1, 2}));
+  nn::Linear first(2, 2, {.bias = false}), second(2, 2, {.bias = false});
+  set_value(first.weight(), Tensor::from({1.f, 0.f, 0.f, 2.f}, {2, 2}));
+  set_value(second.weight(), Tensor::from({3.f, 0.f, 0.f, 4.f}, {2, 2}));
+  std::vector<float> of_input, of_output;
+  std::string module;
+  nn::HookHandle hook = second.register_full_backward_hook([&](const nn::ModuleBase& called,
+                                                               std::vector<Tensor>& inputs,
+                                                               std::span<const Tensor> outputs) {
+    REQUIRE(inputs.size() == 1);
+    REQUIRE(outputs.size() == 1);
+    module = called.describe();
+    of_input = values(inputs[0]);
+    of_output = values(outputs[0]);
+    inputs[0] = inputs[0] * 10;
+  });
+  const auto loss = [&] { return sum(second(first(x)) * 5); };
+  const std::vector<Tensor> gradients =
+      grad(loss(), std::vector{x, first.weight(), second.weight()});
+  CHECK(module == "Linear(2, 2, bias=false)");
+  CHECK(of_output == std::vector<float>{5, 5});
+  CHECK(of_input == std::vector<float>{15, 20});
+  CHECK(values(gradients[0]) == std::vector<float>{150, 400});
+  CHECK(values(gradients[1]) == std::vector<float>{150, 300, 200, 400});
+  CHECK(values(gradients[2]) == std::vector<float>{5, 20, 5, 20});  // below the hook
+  hook.remove();
+  CHECK(values(grad(loss(), x)) == std::vector<float>{15, 40});
+}
+
+TEST_CASE("backward hooks: first layers, frozen inputs, several tensors, integer inputs") {
+  int calls = 0, undefined = 0;
+  const nn::BackwardHook count = [&](const nn::ModuleBase&, std::vector<Tensor>& inputs,
+                                     std::span<const Tensor> outputs) {
+    ++calls;
+    for (const Tensor& gradient : inputs) undefined += gradient.defined() ? 0 : 1;
+    for (const Tensor& gradient : outputs) CHECK(gradient.defined());
+  };
+  nn::Linear first(2, 3), second(3, 1);
+  first.register_full_backward_hook(count);
+  const Tensor x = randn({4, 2}).compute();
+  (void)grad(sum(second(first(x))), first.weight());
+  CHECK(calls == 1);
+  CHECK(undefined == 1);  // the input is data
+  second.register_full_backward_hook(count);
+  (void)grad(sum(second(first(x))), std::vector{first.weight(), second.weight()});
+  CHECK(calls == 3);
+  CHECK(undefined == 2);
+  first.freeze();
+  (void)grad(sum(second(first(x))), second.weight());
+  CHECK(calls == 4);
+  CHECK(undefined == 3);
+  nn::Embedding words(5, 2);
+  words.register_full_backward_hook(count);
+  (void)grad(sum(words(Tensor::from<std::int64_t>({1, 2}, {2}))), words.weight());
+  CHECK(calls == 5);
+  CHECK(undefined == 4);
+
+  // Several inputs: one call with all gradients, which it scales.
+  Cell cell;
+  calls = 0;
+  cell.register_full_backward_hook(
+      [&](const nn::ModuleBase&, std::vector<Tensor>& inputs, std::span<const Tensor> outputs) {
+        ++calls;
+        REQUIRE(inputs.size() == 2);
+        REQUIRE(outputs.size() == 2);
+        for (Tensor& gradient : inputs) gradient = gradient * 2;
+      });
+  const Tensor a = variable(ones({1})), h = variable(ones({1}));
+  const auto [y, after] = cell(a, State{h, 0}, 3.0);
+  const std::vector<Tensor> gradients = grad(sum(y + after.hidden * 5), std::vector{a, h});
+  CHECK(calls == 1);
+  CHECK(values(gradients[0]) == std::vector<float>{16});
+  CHECK(values(gradients[1]) == std::vector<float>{10});
+}
+
+TEST_CASE("backward hooks: second derivatives, steps, and compiled functions") {
+  const Tensor x = variable(Tensor::from({2.f}, {1}));
+  struct Cube : nn::Module {
+    Tensor forward(const Tensor& in) const override { return in * in * in; }
+  };
+  Cube cube;
+  cube.register_full_backward_hook([](const nn::ModuleBase&, std::vector<Tensor>& inputs,
+                                      std::span<const Tensor>) { inputs[0] = inputs[0] * 3; });
+  const Tensor slope = grad(sum(cube(x)), x);
+  CHECK(values(slope) == std::vector<float>{36});  // 3 · 3 x²
+  // The derivative of 9 x²: it does not pass the module's output, so the hook does not run again.
+  CHECK(values(grad(sum(slope), x)) == std::vector<float>{36});
+
+  // The hook clips the gradient of a layer's output in a compiled step.
+  manual_seed(2);
+  nn::Sequential net(nn::Linear(2, 3), nn::Tanh(), nn::Linear(3, 1));
+  nn::AnyModule head = net[2];
+  optim::Sgd sgd(net, {.lr = 0.1});
+  int calls = 0;
+  CompiledFunction step = compile([&](const std::vector<Tensor>& in) {
+    return sgd.updates(grad(mean(square(net(in[0]))), sgd.parameters()));
+  });
+  const Tensor data = randn({4, 2}).compute();
+  step({data});
+  const Tensor before = clone(net.parameters()[0]);
+  nn::HookHandle hook = head.register_full_backward_hook(
+      [&](const nn::ModuleBase&, std::vector<Tensor>& inputs, std::span<const Tensor>) {
+        ++calls;
+        inputs[0] = zeros_like(inputs[0]);
+      });
+  step({data});
+  step({data});
+  CHECK(calls == 1);
+  CHECK(step.traced() == 2);
+  CHECK(equal(before, net.parameters()[0]));  // no gradient below the hook
+  hook.remove();
+  step({data});
+  CHECK(!equal(before, net.parameters()[0]));
+  const Tensor now = clone(net.parameters()[0]);
+  head.register_full_backward_hook([](const nn::ModuleBase&, std::vector<Tensor>& inputs,
+                                      std::span<const Tensor>) { inputs[0] = Tensor(); });
+  sgd.step(mean(square(net(data))));
+  CHECK(equal(now, net.parameters()[0]));  // an undefined gradient is zero
+}
