@@ -45,6 +45,12 @@ struct TrainOptions {
   std::string schedule = "constant";
   /// Options of the schedule. The trainer fills in the step counts.
   optim::ScheduleOptions schedule_options{};
+  /// Makes a schedule of your own, which then replaces `schedule`: a class derived from
+  /// optim::Schedule, or a combination of schedules. It gets `schedule_options` with the step
+  /// counts. The constructor of the Trainer calls it once with counts of 1 to check it. PyTorch:
+  /// `LambdaLR`.
+  std::function<std::unique_ptr<optim::Schedule>(const optim::ScheduleOptions& options)>
+      make_schedule{};
   /// An earlier length of a run whose number of epochs was changed: up to step `until` the schedule
   /// is that of a run of `total` steps.
   struct Length {
@@ -56,7 +62,7 @@ struct TrainOptions {
   /// mean and the learning rate of the last one; schedules and step counts continue to count
   /// batches. A batch that is left out, for instance because the guard refuses it, does not count.
   /// Batches that do not fill an update at the end of an epoch belong to the first update of the
-  /// next epoch; at the end of the run they have no effect.
+  /// next epoch; at the end of a stage or of the run they have no effect.
   int accumulate = 1;
   /// Averages the weights (optim::ema(), optim::swa()). The average is what is validated, chosen
   /// as the best epoch, tested, saved and left in the network; training continues from the weights

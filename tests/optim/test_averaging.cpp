@@ -99,7 +99,9 @@ TEST_CASE(
   }
   const StateDict one = a.state_dict(), other = b.state_dict();
   REQUIRE(one.size() == other.size());
-  for (const auto& [name, tensor] : one) {
+  for (const auto& entry : one) {
+    const auto& name = entry.first;
+    const Tensor& tensor = entry.second;
     CAPTURE(name);
     CHECK(equal(tensor, other.at(name)));
   }

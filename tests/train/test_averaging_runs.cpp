@@ -2,7 +2,7 @@
 // the same bits.
 #include <doctest/doctest.h>
 
-#include <filesystem>
+#include <cmath>
 
 #include <tenon/averaging.h>
 #include <tenon/compute.h>
@@ -122,7 +122,9 @@ TEST_CASE("trainer: swa averages epochs and measures batch normalization again")
   CHECK(!equal(before, average.net().state_dict().at("1.running_mean")));
   CHECK(average.net().state_dict().at("1.num_batches_tracked").item() == 6);
   const StateDict left = trained.net.state_dict();
-  for (const auto& [name, tensor] : average.net().state_dict()) {
+  for (const auto& entry : average.net().state_dict()) {
+    const auto& name = entry.first;
+    const Tensor& tensor = entry.second;
     CAPTURE(name);
     if (name.find("running") == std::string::npos)
       CHECK(equal(tensor, left.at(name)));
@@ -182,4 +184,49 @@ TEST_CASE("trainer: the best epoch is chosen among averages") {
   train::Trainer again(course.net, nn::CrossEntropyLoss(), course.sgd, o);
   again.fit(course.train, course.test);
   again.fit(course.train, course.test);
+}
+
+TEST_CASE("trainer: a schedule of one's own decides the learning rates, also of a resumed run") {
+  struct Halving : optim::Schedule {
+    explicit Halving(double steps) : total(steps) {}
+    double factor(std::int64_t step) const override {
+      return std::pow(0.5, static_cast<double>(step)) * total / 12;
+    }
+    double total;
+  };
+  struct Rates : train::Callback {
+    void on_step(const train::StepReport& report) override { seen.push_back(report.lr); }
+    std::vector<double> seen;
+  };
+  const auto rates = std::make_shared<Rates>();
+  Course course;
+  train::TrainOptions o = options(2);
+  o.make_schedule = [](const optim::ScheduleOptions& given) {
+    return std::make_unique<Halving>(static_cast<double>(given.total_steps));
+  };
+  o.callbacks = {rates};
+  course.fit(o);
+  REQUIRE(rates->seen.size() == 12);
+  CHECK(rates->seen[0] == doctest::Approx(0.1));
+  CHECK(rates->seen[3] == doctest::Approx(0.1 / 8));
+  const StateDict expected = toy::snapshot(course.net.state_dict());
+  CHECK(toy::difference(resumed(o, 5), expected).empty());
+  o.make_schedule = [](const optim::ScheduleOptions&) {
+    return std::unique_ptr<optim::Schedule>();
+  };
+  CHECK_THROWS_WITH_AS(course.fit(o), doctest::Contains("make_schedule"), ValueError);
+}
+
+TEST_CASE("trainer: an average goes on in the next stage") {
+  Course whole, staged;
+  train::TrainOptions o = options(3, optim::ema(0.9));
+  whole.fit(o);
+  optim::Sgd second(staged.net, {.lr = 0.1, .momentum = 0.9});
+  o.stage_epochs = 1;
+  o.next_stage = [&] { return train::Stage{staged.net, &second, &staged.train, &staged.test}; };
+  staged.fit(o);
+  CHECK(second.steps() == 18);
+  CHECK(
+      toy::difference(toy::snapshot(staged.net.state_dict()), toy::snapshot(whole.net.state_dict()))
+          .empty());
 }

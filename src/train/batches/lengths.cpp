@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/error.h>
+
 namespace tenon::train {
 namespace {
 
@@ -44,7 +46,10 @@ std::unique_ptr<optim::Schedule> schedule_of(const TrainOptions& options, std::i
     optim::ScheduleOptions schedule = options.schedule_options;
     schedule.total_steps = steps;
     schedule.steps_per_epoch = steps_per_epoch;
-    return optim::create_schedule(options.schedule, schedule);
+    if (!options.make_schedule) return optim::create_schedule(options.schedule, schedule);
+    std::unique_ptr<optim::Schedule> made = options.make_schedule(schedule);
+    if (made == nullptr) throw ValueError("Trainer: make_schedule returned a null pointer");
+    return made;
   };
   if (options.earlier_lengths.empty()) return of(total);
   std::vector<OfLengths::Part> earlier;

@@ -102,7 +102,7 @@ void update_batch_norm(const nn::AnyModule& net, data::Loader& loader) {
     };
     set_mean(layer.running_mean(), totals[3 * k]);
     set_mean(layer.running_var(), totals[3 * k + 1]);
-    const Tensor& tracked = layer.state_dict().at("num_batches_tracked");
+    const Tensor tracked = layer.state_dict().at("num_batches_tracked");
     set_value(tracked, cast(calls, tracked.dtype()));
   }
 }
