@@ -20,6 +20,7 @@
 #include <tenon/grad.h>
 #include <tenon/host_call.h>
 #include <tenon/images.h>
+#include <tenon/initializers.h>
 #include <tenon/io.h>
 #include <tenon/joining.h>
 #include <tenon/layers.h>
@@ -32,6 +33,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/packed_parts.h>
 #include <tenon/parallel.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>

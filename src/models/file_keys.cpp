@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include <tenon/error.h>
+#include <tenon/initializers.h>
 
+#include "base/contains.h"
 #include "base/str.h"
 
 namespace tenon::models {
@@ -126,17 +128,18 @@ std::int64_t whole_of(const TomlValue& value, const Variables& variables, const 
 
 FileDraw draw_of(const TomlValue& value, const Variables& variables, const std::string& what) {
   if (value.is(Kind::Table)) return draw_of_table(value, variables, what);
-  const auto begins = [&](const char* word) { return value.text.starts_with(word); };
-  if (value.is(Kind::String) && (begins("xavier") || begins("kaiming") || begins("lecun"))) {
-    const std::vector<std::string> words{"xavier_uniform", "xavier_normal", "kaiming_uniform",
-                                         "kaiming_normal", "lecun_uniform", "lecun_normal"};
-    if (std::find(words.begin(), words.end(), value.text) == words.end())
+  const bool scaled_by_fan = value.text.starts_with("xavier") ||
+                             value.text.starts_with("kaiming") || value.text.starts_with("lecun");
+  const std::vector<std::string> known = nn::init::names();
+  const bool is_known = contains(known, value.text);
+  if (value.is(Kind::String) && (is_known || scaled_by_fan)) {
+    if (!is_known)
       throw FileFault{value.line, cat(what, ": there is no initializer '", value.text, "'",
-                                      near_miss(value.text, words))};
+                                      near_miss(value.text, known))};
     return {[name = value.text](const Shape& s, const OptionalGenerator& g) {
               return nn::init::by_name(name, s, g);
             },
-            true};
+            scaled_by_fan};
   }
   const double constant = number_of(value, variables, what);
   return {[=](const Shape& s, const OptionalGenerator&) { return full(s, constant); }};

@@ -1,9 +1,11 @@
 // Initializers. Formulas and names are those of PyTorch's torch.nn.init.
-#include <array>
+#include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <utility>
 
 #include <tenon/error.h>
-#include <tenon/nn.h>
+#include <tenon/initializers.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -87,9 +89,46 @@ Tensor lecun_uniform(const Shape& shape, const OptionalGenerator& generator) {
   return uniform(shape, -limit, limit, generator);
 }
 
-Tensor by_name(const std::string& name, const Shape& shape, const OptionalGenerator& generator) {
-  using Make = Tensor (*)(const Shape&, const OptionalGenerator&);
-  static constexpr std::array<std::pair<const char*, Make>, 10> kTable{{
+namespace {
+
+struct Named {
+  std::string name;
+  Initializer make;
+};
+
+// Only grows, as a program adds initializers.
+class Registry {
+ public:
+  static Registry& instance() {
+    static Registry registry;
+    return registry;
+  }
+  Initializer find(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = position(name);
+    return found == known_.end() ? Initializer() : found->make;
+  }
+  /// False if the name is taken.
+  bool add(const std::string& name, Initializer make) {
+    const std::lock_guard lock(mutex_);
+    if (position(name) != known_.end()) return false;
+    known_.push_back({name, std::move(make)});
+    return true;
+  }
+  std::vector<std::string> names() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> out;
+    for (const Named& each : known_) out.push_back(each.name);
+    return out;
+  }
+
+ private:
+  std::vector<Named>::const_iterator position(const std::string& name) const {
+    return std::find_if(known_.begin(), known_.end(),
+                        [&](const Named& each) { return each.name == name; });
+  }
+  mutable std::mutex mutex_;
+  std::vector<Named> known_{
       {"zeros", [](const Shape& s, const OptionalGenerator&) { return constant(s, 0); }},
       {"ones", [](const Shape& s, const OptionalGenerator&) { return constant(s, 1); }},
       {"uniform", [](const Shape& s, const OptionalGenerator& g) { return uniform(s, 0, 1, g); }},
@@ -106,19 +145,34 @@ Tensor by_name(const std::string& name, const Shape& shape, const OptionalGenera
        [](const Shape& s, const OptionalGenerator& g) {
          return kaiming_normal(s, 0, FanMode::In, g);
        }},
-      {"lecun_uniform",
-       [](const Shape& s, const OptionalGenerator& g) { return lecun_uniform(s, g); }},
-      {"lecun_normal",
-       [](const Shape& s, const OptionalGenerator& g) { return lecun_normal(s, g); }},
-  }};
-  std::vector<std::string> names;
-  for (const auto& [known, make] : kTable) {
-    if (name == known) return make(shape, generator);
-    names.emplace_back(known);
-  }
-  const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
+      {"lecun_uniform", lecun_uniform},
+      {"lecun_normal", lecun_normal},
+  };
+};
+
+}  // namespace
+
+Tensor by_name(const std::string& name, const Shape& shape, const OptionalGenerator& generator) {
+  if (const Initializer make = Registry::instance().find(name)) return make(shape, generator);
+  const std::vector<std::string> known = names();
+  const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
   throw make_error<ValueError>("init: '", name, "' is not an initializer",
-                               near.empty() ? "" : cat("; did you mean '", near, "'?"));
+                               near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                               ". A program adds its own with register_initializer()");
 }
+
+void register_initializer(const std::string& name, Initializer initializer) {
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos ||
+      name.empty())
+    throw make_error<ValueError>("register_initializer: the name '", name,
+                                 "' must be lower-case letters, digits and underscores");
+  if (!initializer)
+    throw make_error<ValueError>("register_initializer: the function of '", name, "' is empty");
+  if (!Registry::instance().add(name, std::move(initializer)))
+    throw make_error<ValueError>("register_initializer: there is an initializer '", name,
+                                 "' already: choose another name");
+}
+
+std::vector<std::string> names() { return Registry::instance().names(); }
 
 }  // namespace tenon::nn::init
