@@ -10,6 +10,7 @@
 #include <tenon/module.h>
 
 #include "base/make_error.h"
+#include "base/str.h"
 #include "graph/cloned.h"
 #include "graph/node.h"
 #include "graph/traced_state.h"
@@ -43,7 +44,7 @@ void become_root(ModuleState& state, const std::string& name) {
   state.registered = false;
   if (!state.is_list) return;
   for (const auto& [own, child] : state.children)
-    become_root(Walk::state(child), name.empty() ? own : name + "." + own);
+    become_root(Walk::state(child), name.empty() ? own : cat(name, ".", own));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ template <class Items>
 const auto& at(const Items& items, const std::string& name, const char* kind) {
   if (const auto found = find(items, name); found != items.end()) return *found;
   std::vector<std::string> names;
+  names.reserve(items.size());
   for (const auto& item : items) names.push_back(name_of(item));
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
   throw make_error<ValueError>(kind, ": there is no '", name, "'",

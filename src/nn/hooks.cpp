@@ -13,12 +13,7 @@
 namespace tenon::nn {
 namespace {
 
-// Hooks may add and remove hooks, so calls iterate over a copy of the list.
-template <class Hook, class F>
-void each_hook(std::vector<ModuleState::Hook> hooks, F&& f) {
-  for (const ModuleState::Hook& hook : hooks)
-    if (const Hook* call = std::get_if<Hook>(hook.call.get())) f(*call);
-}
+using Hooks = std::vector<ModuleState::Hook>;
 
 void require_count(const ModuleBase& module, const char* kind, std::size_t before,
                    std::size_t after) {
@@ -79,7 +74,7 @@ std::vector<Tensor> passed(const std::vector<Tensor>& tensors, Backward backward
 // The gradients of one call. Those of the outputs are complete before those of the inputs.
 struct ModuleBase::Call::Gradients {
   CalledModule module;
-  std::vector<ModuleState::Hook> hooks;
+  Hooks hooks;
   std::vector<Tensor> outputs{};
 
   // A second derivative may reach the inputs without passing the outputs. It runs no hook.
@@ -87,10 +82,11 @@ struct ModuleBase::Call::Gradients {
     const std::size_t count = inputs.size();
     const std::vector<Tensor> given = std::exchange(outputs, {});
     if (given.empty()) return inputs;
-    each_hook<BackwardHook>(hooks, [&](const BackwardHook& hook) {
-      hook(module, inputs, given);
+    for (const ModuleState::Hook& hook : hooks) {
+      if (!hook.backward) continue;
+      hook.backward(module, inputs, given);
       require_count(module, "a backward hook", count, inputs.size());
-    });
+    }
     return inputs;
   }
 };
@@ -101,46 +97,46 @@ void HookHandle::remove() {
       note_hooks_changed(*state);
 }
 
+// `Hook` is ModuleState::Hook, which the header cannot name.
 template <class Hook>
 HookHandle ModuleBase::add_hook(const char* function, Hook hook) {
-  if (!hook) throw make_error<ValueError>(function, ": the function is empty");
+  if (hook.is_empty()) throw make_error<ValueError>(function, ": the function is empty");
   if (state_->is_list)
     throw make_error<ValueError>(function, ": ", describe(),
                                  " is not called itself: register the hook of its modules");
   HookHandle handle;
   handle.state_ = state_;
-  handle.id_ = ++state_->hooks_added;
-  state_->hooks.push_back(
-      {handle.id_, std::make_shared<const std::variant<ForwardPreHook, ForwardHook, BackwardHook>>(
-                       std::move(hook))});
+  handle.id_ = hook.id = ++state_->hooks_added;
+  state_->hooks.push_back(std::move(hook));
   note_hooks_changed(*state_);
   return handle;
 }
 
 HookHandle ModuleBase::register_forward_pre_hook(ForwardPreHook hook) {
-  return add_hook("register_forward_pre_hook", std::move(hook));
+  return add_hook("register_forward_pre_hook", ModuleState::Hook{.before = std::move(hook)});
 }
 
 HookHandle ModuleBase::register_forward_hook(ForwardHook hook) {
-  return add_hook("register_forward_hook", std::move(hook));
+  return add_hook("register_forward_hook", ModuleState::Hook{.after = std::move(hook)});
 }
 
 HookHandle ModuleBase::register_full_backward_hook(BackwardHook hook) {
-  return add_hook("register_full_backward_hook", std::move(hook));
+  return add_hook("register_full_backward_hook", ModuleState::Hook{.backward = std::move(hook)});
 }
 
+// A hook may add and remove hooks, so the calls iterate over copies of the list.
 void ModuleBase::Call::call_input_hooks() {
   const std::size_t count = inputs_.size();
-  each_hook<ForwardPreHook>(module_.state_->hooks, [&](const ForwardPreHook& hook) {
-    hook(module_, inputs_);
+  const Hooks hooks = module_.state_->hooks;
+  bool any_backward = false;
+  for (const ModuleState::Hook& hook : hooks) {
+    any_backward |= hook.backward != nullptr;
+    if (!hook.before) continue;
+    hook.before(module_, inputs_);
     require_count(module_, "a forward pre-hook", count, inputs_.size());
     require_defined(module_, "a forward pre-hook", inputs_);
-  });
-  const std::vector<ModuleState::Hook>& hooks = module_.state_->hooks;
-  if (std::none_of(hooks.begin(), hooks.end(), [](const ModuleState::Hook& hook) {
-        return std::holds_alternative<BackwardHook>(*hook.call);
-      }))
-    return;
+  }
+  if (!any_backward) return;
   gradients_ = std::make_shared<Gradients>(Gradients{CalledModule(module_), hooks});
   if (!learn(inputs_)) return;
   inputs_learn_ = true;
@@ -170,11 +166,12 @@ void ModuleBase::Call::visit_output(Tensor& output) {
 
 void ModuleBase::Call::call_output_hooks() {
   const std::size_t count = hooked_.size();
-  each_hook<ForwardHook>(module_.state_->hooks, [&](const ForwardHook& hook) {
-    hook(module_, inputs_, hooked_);
+  for (const Hooks hooks = module_.state_->hooks; const ModuleState::Hook& hook : hooks) {
+    if (!hook.after) continue;
+    hook.after(module_, inputs_, hooked_);
     require_count(module_, "a forward hook", count, hooked_.size());
     require_defined(module_, "a forward hook", hooked_);
-  });
+  }
   if (gradients_ != nullptr)
     hooked_ = passed(hooked_, [gradients = gradients_, at_inputs = inputs_learn_,
                                count = inputs_.size()](const std::vector<Tensor>& outputs) {

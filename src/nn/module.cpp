@@ -142,8 +142,8 @@ ModuleBase::Call::Call(const ModuleBase& module)
   }
   if (is_tracing()) Walk::note_called(module);
   for (const ModuleState::Hook& hook : state.hooks) {
-    replaces_inputs_ |= !std::holds_alternative<ForwardHook>(*hook.call);
-    hooks_outputs_ |= !std::holds_alternative<ForwardPreHook>(*hook.call);
+    replaces_inputs_ |= !hook.after;
+    hooks_outputs_ |= !hook.before;
   }
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);

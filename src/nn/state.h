@@ -7,7 +7,6 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <tenon/nn.h>
@@ -20,9 +19,12 @@ struct ModuleState {
     Tensor tensor;
     bool buffer = false;
   };
-  struct Hook {
-    std::uint64_t id;
-    std::shared_ptr<const std::variant<ForwardPreHook, ForwardHook, BackwardHook>> call;
+  struct Hook {  // one of the functions
+    ForwardPreHook before{};
+    ForwardHook after{};
+    BackwardHook backward{};
+    std::uint64_t id = 0;
+    bool is_empty() const { return !before && !after && !backward; }
   };
   ~ModuleState();
   std::string name;  // name in the parent; "": root

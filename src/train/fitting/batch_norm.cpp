@@ -47,8 +47,8 @@ std::vector<Tensor> sums_of_batch(nn::AnyModule net, const Tensor& input,
     for (Layer& sums : layers) {
       if (sums.layer.running_mean().node() != called->running_mean().node()) continue;
       const Moments batch = batch_moments(cast(inputs[0], DType::Float64));
-      const auto values = static_cast<double>(inputs[0].numel() / inputs[0].size(1));
-      const Tensor var = batch.var * (values / (values - 1));
+      const std::int64_t count = inputs[0].numel() / inputs[0].size(1);
+      const Tensor var = batch.var * (static_cast<double>(count) / static_cast<double>(count - 1));
       sums.mean = sums.calls == 0 ? batch.mean : sums.mean + batch.mean;
       sums.var = sums.calls == 0 ? var : sums.var + var;
       ++sums.calls;
