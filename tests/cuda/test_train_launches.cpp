@@ -127,6 +127,20 @@ TEST_CASE("GPU launches: the bits of single steps, with a schedule, dropout and 
   }
 }
 
+TEST_CASE("GPU launches: averaged weights and accumulated gradients") {
+  if (!has_gpu()) return;
+  const std::shared_ptr<data::Dataset> set = examples();
+  for (const optim::Averaging& averaging : {optim::ema(0.8, 1), optim::swa(1)}) {
+    train::TrainOptions options = options_for(1);
+    options.accumulate = 3;
+    options.averaging = averaging;
+    const Run single = fit(options, set);
+    CHECK(single.weights != fit(options_for(1), set).weights);
+    options.steps_per_launch = 4;
+    check_same(single, fit(options, set));
+  }
+}
+
 TEST_CASE("GPU launches: float16 with its scale, and the log") {
   if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples();
