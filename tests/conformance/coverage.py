@@ -22,7 +22,7 @@ COMPLEX = {torch.complex32, torch.complex64, torch.complex128}
 OTHERWISE = {
     "linspace": "linspace", "logspace": "logspace", "multinomial": "multinomial", "bernoulli": "bernoulli", "rand_like": "rand_like",
     "randn": "randn", "randn_like": "randn_like", "randint": "randint", "zeros": "zeros", "ones": "ones", "to": "to",
-    "slice": "slice", "equal": "equal", "cross": "cross", "allclose": "allclose", "nn.functional.dropout": "dropout", "norm": "norm",
+    "slice": "slice", "equal": "equal", "clone": "clone", "cross": "cross", "allclose": "allclose", "nn.functional.dropout": "dropout", "norm": "norm",
     "bitwise_and": "operator&", "bitwise_or": "operator|", "bitwise_xor": "operator^", "bitwise_not": "operator~", "__rand__": "operator&",
     "__ror__": "operator|", "__rxor__": "operator^", "inner": "einsum", "vdot": "matmul", "t": "transpose", "T": "transpose", "mT": "transpose",
     "ravel": "flatten", "item": "item", "split_with_sizes": "split", "hsplit": "tensor_split", "vsplit": "tensor_split", "dsplit": "tensor_split",
@@ -40,7 +40,7 @@ MISSING = [
     (r"masked\..*", "reductions with a mask: apply `where` before the reduction"),
     (r"(sparse\..*|to_sparse|.*sparse.*)", "sparse tensors"),
     (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
-    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|clone|contiguous|positive)", "views of memory and changes in place (`unfold` is `Tensor.unfold`): tensors are values"),
+    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|contiguous|positive)", "views of memory and changes in place (`unfold` is `Tensor.unfold`): tensors are values"),
     (r"(jiterator.*|_.*|torch\..*|native_.*|.*_backward|unsafe_.*|hash_tensor|short|grid_sampler_.*)", "internals of PyTorch"),
     (r"(cauchy|exponential|geometric|log_normal|normal|uniform)", "sampling in place (`Tensor.normal_`); `rand` and `randn` make new tensors"),
 ]
