@@ -21,6 +21,7 @@ MATRIX = {
     "device": ["scalar:scalar/image_transform.h", "base"],  # the description of image transforms for a GPU
     "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
+    "linalg": ["ops", "graph", "base"],  # LAPACK on the host, with gradients composed from operations
     "grad": ["ops", "graph", "base"],
     "plan": ["ops", "graph", "device", "base"],
     "cpu": ["plan", "graph", "device", "scalar", "base"],

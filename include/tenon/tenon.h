@@ -19,6 +19,7 @@
 #include <tenon/io.h>
 #include <tenon/joining.h>
 #include <tenon/layers.h>
+#include <tenon/linalg.h>
 #include <tenon/loader.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>
