@@ -187,15 +187,16 @@ struct Eig {
 TENON_API Eig eig(const Tensor& a);
 /// a = u p.
 struct Polar {
-  Tensor u;  ///< orthonormal columns or rows [.., m, n]
+  Tensor u;  ///< orthonormal columns [.., m, n]
   Tensor p;  ///< symmetric positive semidefinite [.., n, n]
 };
-/// The polar decomposition, from the singular values.
+/// The polar decomposition of matrices with at least as many rows as columns. The gradient needs
+/// independent columns.
 TENON_API Polar polar(const Tensor& a);
 
 // ---- Functions of matrices
 /// exp of square matrices (N. Higham, "The scaling and squaring method for the matrix exponential
-/// revisited", 2005), in double precision. PyTorch: `torch.matrix_exp`.
+/// revisited", 2005), in double precision; also of 16-bit dtypes. PyTorch: `torch.matrix_exp`.
 TENON_API Tensor matrix_exp(const Tensor& a);
 /// The symmetric square root of symmetric positive semidefinite matrices. Negative eigenvalues give
 /// NaN.

@@ -125,6 +125,8 @@ Tensor exponential_of(const Tensor& a) {
 // (N. Higham, "Functions of matrices", 2008, section 3.2).
 Tensor matrix_exp(const Tensor& a) {
   const Called called("linalg::matrix_exp");
+  if (a.dtype() == DType::Float16 || a.dtype() == DType::BFloat16)
+    return cast(matrix_exp(cast(a, DType::Float32)), a.dtype());
   require_square(a);
   const Function function(
       where("linalg").operation,

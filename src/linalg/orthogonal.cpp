@@ -178,8 +178,8 @@ SvdFactors factor_svd(const Tensor& a, bool full) {
   return {out[0], out[1], out[2]};
 }
 
-Eigen eigen_of_symmetric(const Tensor& a) {
-  const auto run = [](auto element, Inputs in, Outputs out) {
+Eigen eigen_of_symmetric(const Tensor& a, bool upper) {
+  const auto run = [upper](auto element, Inputs in, Outputs out) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
     const bool values_only = !out[1].is_read();
@@ -190,7 +190,7 @@ Eigen eigen_of_symmetric(const Tensor& a) {
       std::vector<int> indices(static_cast<std::size_t>(3 + 5 * std::int64_t{n}));
       const int count = static_cast<int>(indices.size());
       const int info = with_workspace<T>([&](T* work, int* size, int* result) {
-        lapack<T>().syevd(values_only ? "N" : "V", "L", &n, m.data(), &stride,
+        lapack<T>().syevd(values_only ? "N" : "V", upper ? "U" : "L", &n, m.data(), &stride,
                           part<T>(out[0], k, batch.count), work, size, indices.data(), &count,
                           result, 1, 1);
       });

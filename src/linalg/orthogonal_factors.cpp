@@ -214,45 +214,11 @@ Svd pca_lowrank(const Tensor& a, std::optional<std::int64_t> rank, bool center, 
   return svd_lowrank(center ? a - mean(a, {-2}, true) : a, rank.value_or(most), iterations);
 }
 
-Eigh eigh(const Tensor& a, bool upper) {
-  const Called called("linalg::eigh");
-  require_square(a);
-  const Function function(
-      where("linalg").operation,
-      [](FunctionContext&, const Tensors& in) {
-        const Eigen out = eigen_of_symmetric(in[0]);
-        return Tensors{out.values, out.vectors};
-      },
-      [](const FunctionContext& context, const Tensors& g) {
-        const Tensor &values = context.results()[0], &v = context.results()[1];
-        const Tensor gaps = unsqueeze(values, -2) - for_vectors(values);
-        // The product's diagonal changes only the length of the vectors, which is 1.
-        const Tensor product = matmul(transpose(v), g[1]);
-        const Tensor turn = product - diagonals(diagonal(product, 0, -2, -1));
-        const Tensor inner = diagonals(g[0]) + quotient_or_zero(turn, gaps);
-        return Tensors{matmul(matmul(v, inner), transpose(v))};
-      });
-  const Tensors out = function.apply({upper ? transpose(a) : a});
-  return {out[0], out[1]};
-}
-
-Tensor eigvalsh(const Tensor& a, bool upper) {
-  const Called called("linalg::eigvalsh");
-  return eigh(a, upper).values;
-}
-
 Eig eig(const Tensor& a) {
   const Called called("linalg::eig");
   require_square(a);
   const ComplexEigen out = eigen_of(a);
   return {out.real, out.imaginary, out.vectors_real, out.vectors_imaginary};
-}
-
-Polar polar(const Tensor& a) {
-  const Called called("linalg::polar");
-  require_matrices(a);
-  const Svd f = reduced_svd(a);
-  return {matmul(f.u, f.vh), matmul(transpose(f.vh) * unsqueeze(f.s, -2), f.vh)};
 }
 
 Tensor pinv(const Tensor& a, const Tolerance& tolerance) {
@@ -308,12 +274,6 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond
   const Tensors out = function.apply({matrices, sides});
   const Tensor residuals = sum(square(matmul(matrices, out[0]) - sides), {-2});
   return {out[0], residuals, out[1], out[2]};
-}
-
-Tensor matrix_sqrth(const Tensor& a) {
-  const Called called("linalg::matrix_sqrth");
-  const Eigh f = eigh(a);
-  return matmul(f.vectors * unsqueeze(sqrt(f.values), -2), transpose(f.vectors));
 }
 
 Tensor cond(const Tensor& a) {

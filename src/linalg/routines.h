@@ -67,8 +67,8 @@ QrFactors factor_qr(const Tensor& a);
 Tensor q_of(const QrFactors& factors, std::int64_t columns);
 /// `full`: square u and vh.
 SvdFactors factor_svd(const Tensor& a, bool full);
-/// Of symmetric matrices; reads the lower triangle.
-Eigen eigen_of_symmetric(const Tensor& a);
+/// Of symmetric matrices; reads the lower triangle, or the upper one.
+Eigen eigen_of_symmetric(const Tensor& a, bool upper);
 ComplexEigen eigen_of(const Tensor& a);
 /// Singular values below `rcond` times the largest count as zero.
 MinimumNorm least_squares(const Tensor& a, const Tensor& b, double rcond);
