@@ -1,6 +1,7 @@
 // All of Tenon: includes every public header that a program needs.
 #pragma once
 
+#include <tenon/complex.h>
 #include <tenon/compose.h>
 #include <tenon/compute.h>
 #include <tenon/creation.h>
@@ -11,6 +12,7 @@
 #include <tenon/dtype.h>
 #include <tenon/elementwise.h>
 #include <tenon/error.h>
+#include <tenon/fft.h>
 #include <tenon/function.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>

@@ -31,6 +31,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 import composed_adapters  # noqa: F401: registers its adapters
+import fft_adapters  # noqa: F401
 import linalg_adapters  # noqa: F401
 import more_adapters  # noqa: F401
 from adapters import AFTER, BEFORE, CASTS, OPINFO, Skip, plain_number
