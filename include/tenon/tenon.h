@@ -4,6 +4,7 @@
 #include <tenon/anomaly.h>
 #include <tenon/averaging.h>
 #include <tenon/compile.h>
+#include <tenon/complex.h>
 #include <tenon/compose.h>
 #include <tenon/compute.h>
 #include <tenon/containers.h>
@@ -15,6 +16,7 @@
 #include <tenon/dtype.h>
 #include <tenon/elementwise.h>
 #include <tenon/error.h>
+#include <tenon/fft.h>
 #include <tenon/function.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
@@ -24,6 +26,7 @@
 #include <tenon/io.h>
 #include <tenon/joining.h>
 #include <tenon/layers.h>
+#include <tenon/linalg.h>
 #include <tenon/loader.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>

@@ -12,6 +12,8 @@ class Skip(Exception):
 
 CASTS = {"cast"}  # the rounding itself is tested, so float64 is not the reference
 OPINFO = {}  # (name, variant): adapter
+BEFORE = {}  # name: what is done to the first operand before the call, in PyTorch and in Tenon
+AFTER = {}  # name: what of the results is compared, if not all as it is
 
 
 def adapter(*names, variant=""):

@@ -15,6 +15,8 @@ using Function =
 using Functions = std::map<std::string, Function>;
 
 void add_composed(Functions& functions);
+void add_fourier_transforms(Functions& functions);
+void add_linear_algebra(Functions& functions);
 void add_more_losses(Functions& functions);
 void add_named_as_pytorch(Functions& functions);
 

@@ -11,6 +11,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import composed_adapters  # noqa: F401: registers its adapters
+import fft_adapters  # noqa: F401
+import linalg_adapters  # noqa: F401
 import more_adapters  # noqa: F401
 from adapters import OPINFO
 
@@ -30,6 +32,8 @@ OTHERWISE = {
     "nn.functional.upsample_bilinear": "interpolate", "new_full": "full", "new_ones": "ones", "new_zeros": "zeros", "zero_": "zeros_like", "fill": "full_like",
     "constant_pad_nd": "pad", "nn.functional.dropout2d": "nn::Dropout2d", "nn.functional.dropout3d": "nn::Dropout3d",
     "nn.functional.multi_head_attention_forward": "nn::MultiheadAttention", "broadcast_shapes": "broadcast_shapes", "sum_to_size": "sum",
+    "real": "Complex::real", "imag": "Complex::imaginary", "conj": "conj", "conj_physical": "conj",
+    "linalg.eig": "linalg::eig", "linalg.eigvals": "linalg::eig", "svd_lowrank": "linalg::svd_lowrank", "pca_lowrank": "linalg::pca_lowrank",
 }
 # (pattern of names, reason), the first that fits.
 MISSING = [

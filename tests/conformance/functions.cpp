@@ -527,6 +527,8 @@ Functions all_functions() {
   add_contractions(f);
   add_losses(f);
   add_composed(f);
+  add_fourier_transforms(f);
+  add_linear_algebra(f);
   add_more_losses(f);
   add_named_as_pytorch(f);
   return f;

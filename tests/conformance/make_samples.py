@@ -31,8 +31,10 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 import composed_adapters  # noqa: F401: registers its adapters
+import fft_adapters  # noqa: F401
+import linalg_adapters  # noqa: F401
 import more_adapters  # noqa: F401
-from adapters import CASTS, OPINFO, Skip, plain_number
+from adapters import AFTER, BEFORE, CASTS, OPINFO, Skip, plain_number
 from fuzz import extreme_samples, fuzz_samples, slope_samples, smooth_truth
 from random_calls import random_samples
 
@@ -181,11 +183,14 @@ def opinfo_cases(op, dtype, seed):
     """Cases of PyTorch's own samples. A case that Tenon cannot express raises Skip when it is recorded."""
     adapter = OPINFO[op.name, op.variant_test_name]
     autograd = dtype.is_floating_point and op.supports_autograd
+    before, after = BEFORE.get(op.name, lambda x: x), AFTER.get(op.name, lambda out: out)
+    changed = op.name in BEFORE or op.name in AFTER
+    function = (lambda first, *args, **kwargs: after(op.op(before(first), *args, **kwargs))) if changed else op.op
     torch.manual_seed(zlib.crc32(op.name.encode()) + seed)
     random.seed(seed)
     np.random.seed(seed)
     for sample in op.sample_inputs("cpu", dtype, requires_grad=autograd):
-        yield Case(op.name, "opinfo" + ("." + op.variant_test_name if op.variant_test_name else ""), op.op, (sample.input, *sample.args), dict(sample.kwargs), adapter, autograd,
+        yield Case(op.name, "opinfo" + ("." + op.variant_test_name if op.variant_test_name else ""), function, (sample.input, *sample.args), dict(sample.kwargs), adapter, autograd,
                    autograd and op.supports_gradgrad)
 
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <tenon/compute.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
 #include <tenon/tokenizer.h>
@@ -116,6 +117,9 @@ TEST_CASE("generate: the token after a text, from the tokens that fit the contex
     return model.class_names()[static_cast<std::size_t>(argmax(shares).item<std::int64_t>())];
   };
   CHECK(likeliest(model.predict_text("ab ")) == "c");
+  const std::int64_t planned = runner_stats().programs_planned;
+  CHECK(likeliest(model.predict_text("ef ")) == "a");
+  CHECK(runner_stats().programs_planned == planned);
   CHECK(likeliest(model.predict_text("ab cd, ef. ab cd, ef. ab cd,")) == " ");
   CHECK(model.text_of(std::vector<std::int64_t>{0, 1}) == " ,");
   CHECK_THROWS_AS(model.predict_text(""), ValueError);

@@ -60,6 +60,18 @@ std::string likeliest(const train::TrainedModel& model, const std::string& text)
   return model.class_names()[static_cast<std::size_t>(best)];
 }
 
+// Requests with as many tokens as one before them run a program each, and trace and plan nothing.
+template <typename Request>
+void check_plans_nothing(Request request) {
+  request();
+  const RunnerStats before = runner_stats();
+  const std::int64_t traces = cache_stats().traces.count;
+  for (int k = 0; k < 3; ++k) request();
+  CHECK(runner_stats().programs_run == before.programs_run + 3);
+  CHECK(runner_stats().programs_planned == before.programs_planned);
+  CHECK(cache_stats().traces.count == traces);
+}
+
 }  // namespace
 
 TEST_CASE("texts: BERT learns masked words, keeps its tokenizer, and a classifier starts from it") {
@@ -76,6 +88,11 @@ TEST_CASE("texts: BERT learns masked words, keeps its tokenizer, and a classifie
   CHECK(found.accuracy > 0.35);
   CHECK(found.loss == model.evaluate().loss);  // the same words are masked every time
   CHECK_THROWS_AS(model.predict_text("water is the sea"), ValueError);
+  int place = 0;
+  check_plans_nothing([&] {
+    const char* texts[] = {"[MASK] is the sea .", "water [MASK] the sea .", "water is [MASK] sea ."};
+    (void)model.predict_text(texts[place++ % 3]);
+  });
   const auto alone = train::TrainedModel::open(folder / "words/model.safetensors");
   REQUIRE(alone.tokenizer() != nullptr);
   CHECK(alone.evaluate(windows, {.part = data::Split::Test}).loss == found.loss);
@@ -98,6 +115,7 @@ TEST_CASE("texts: BERT learns masked words, keeps its tokenizer, and a classifie
   CHECK(told.evaluate().accuracy == 1);
   CHECK(likeliest(told, "water is the lake") == "wet");
   CHECK(likeliest(told, "desert is the dust") == "dry");
+  check_plans_nothing([&] { (void)told.predict_text("water is the sea"); });
   // Classes of other files are matched by name.
   io::write_file(folder / "one.txt", "wet\twater is the sea\n");
   const std::string one = "lines:" + corpus.lines + ",test=" + (folder / "one.txt");
@@ -260,6 +278,7 @@ TEST_CASE("texts: BERT finds answers, as a built-in network and from a file") {
   CHECK(answer.place == 13);
   CHECK(answer.probability > 0.2);
   CHECK(answer.probability <= 1);
+  check_plans_nothing([&] { (void)model.answer("is the", "Water is the Rain."); });
   const std::vector<train::AskedQuestion> asked = model.answers({data, data::Split::Test}, 20, 9);
   REQUIRE(asked.size() == 9);  // questions about one of the six texts
   for (const train::AskedQuestion& one : asked) {

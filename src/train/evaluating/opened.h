@@ -4,6 +4,7 @@
 #include <tenon/train.h>
 
 #include "train/evaluating/predictor.h"
+#include "train/evaluating/text_predictor.h"
 #include "train/settings/resolved.h"
 
 namespace tenon::train {
@@ -11,6 +12,7 @@ namespace tenon::train {
 struct TrainedModel::Opened {
   ResolvedModel model;
   Predictor predict;
+  TextPredictor texts;
 };
 
 }  // namespace tenon::train

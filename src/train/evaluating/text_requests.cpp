@@ -49,15 +49,14 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: the text is empty");
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
-  const Tensor scores =
-      net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
-  if (!hidden_token) return task_->predictions(reshape(scores, {scores.numel()})).compute();
+  const Tensor given =
+      Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length});
+  if (!hidden_token) return opened_->texts.text(given);
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
                          "' predicts the word at [MASK], and the text has no [MASK]"));
-  const std::int64_t place = hidden - tokens.begin();
-  return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).compute();
+  return opened_->texts.token_at(given, hidden - tokens.begin());
 }
 
 void TrainedModel::require_spans() const {
@@ -75,7 +74,7 @@ Answer TrainedModel::answer(const std::string& question, const std::string& text
   options.stride = std::min(options.stride, options.length / 4);
   const data::SpanDataset set({{"the question", question, data::span_text(*tokenizer_, text)}},
                               *tokenizer_, options, "a question");
-  return answers_of(net_, set, false)[0];
+  return answers_of(opened_->texts.answer_scores(), set, false)[0];
 }
 
 std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int64_t start,
@@ -88,7 +87,8 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
     throw ShapeError(
         cat("'", data.data, "' has no questions: give a file of questions, as in spans:FILE"));
   const data::SpanDataset part = set->part(start, count < 0 ? std::ssize(set->questions()) : count);
-  const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
+  const std::vector<Answer> given =
+      answers_of(opened_->texts.answer_scores(), part, lacks_answers(*set));
   std::vector<AskedQuestion> out;
   out.reserve(given.size());
   for (std::size_t k = 0; k < given.size(); ++k) {
@@ -110,9 +110,10 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   const std::int64_t known = std::ssize(tokens),
                      seen = net->context() > 0 ? std::min(known, net->context()) : known;
   const ContextScope scope(context_);
-  const Tensor scores =
-      net_(Tensor::from(std::vector<std::int64_t>(tokens.end() - seen, tokens.end()), {1, seen}));
-  return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).compute();
+  const Tensor given =
+      Tensor::from(std::vector<std::int64_t>(tokens.end() - seen, tokens.end()), {1, seen});
+  return given_net_ ? next_token_probabilities(net_, given).compute()
+                    : opened_->texts.next_token(given);
 }
 
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {

@@ -301,7 +301,8 @@ void TrainedModel::resolve() {
   const ContextScope scope(context_);
   ResolvedModel model(settings_);
   Predictor predictor(net_, model);
-  opened_ = std::make_shared<const Opened>(Opened{std::move(model), std::move(predictor)});
+  opened_ = std::make_shared<const Opened>(
+      Opened{std::move(model), std::move(predictor), TextPredictor(net_, task_)});
 }
 
 const models::Info& TrainedModel::info() const { return opened_->model.info(); }

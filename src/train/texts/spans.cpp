@@ -73,12 +73,15 @@ std::vector<std::string> plain_words(const std::string& text) {
 
 }  // namespace
 
-std::vector<Answer> answers_of(nn::AnyModule net, const data::SpanDataset& set, bool may_lack) {
-  std::vector<Found> found(set.questions().size());
-  net.eval();
-  const CompiledFunction scores_of = compile([&net](const std::vector<Tensor>& in) {
+CompiledFunction compiled_answer_scores(const nn::AnyModule& net) {
+  return compile([net](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{cast(net(in[0]), DType::Float32)};
   });
+}
+
+std::vector<Answer> answers_of(const CompiledFunction& scores_of, const data::SpanDataset& set,
+                               bool may_lack) {
+  std::vector<Found> found(set.questions().size());
   const std::int64_t places = set.input_shape()[1];
   std::vector<std::int64_t> numbers, rows, targets;
   for (std::int64_t from = 0; from < set.size(); from += kBatch) {
@@ -131,7 +134,10 @@ bool lacks_answers(const data::SpanDataset& set) {
 
 SpanMeasure measure_spans(const nn::AnyModule& net, const data::SpanDataset& set) {
   const auto& asked = set.questions();
-  const std::vector<Answer> given = answers_of(net, set, lacks_answers(set));
+  nn::AnyModule evaluated = net;
+  evaluated.eval();
+  const std::vector<Answer> given =
+      answers_of(compiled_answer_scores(evaluated), set, lacks_answers(set));
   SpanMeasure sum;
   for (std::size_t k = 0; k < asked.size(); ++k) {
     const SpanMeasure one = measure_answer(given[k].text, asked[k].answers);
