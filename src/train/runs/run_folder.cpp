@@ -98,7 +98,7 @@ Settings settings_of_run(const std::string& dir) {
     throw make_error<IoError>(FileName{dir}, " holds ", folds,
                               " folds, and each fold is a run: give one of them, as in ", dir,
                               "/fold-1");
-  if (io::is_hidden(file)) (void)io::read_file(file);  // throws with the reason
+  io::require_visible(file);
   if (!io::is_there(file))
     throw make_error<IoError>(
         FileName{dir},
