@@ -101,7 +101,7 @@ void Classification::check_outputs(const TaskData& data, const Shape& output) co
   if (output.rank() == 2 && given >= wanted) return;
   // 1,000 different prices in 200 rows are no classes.
   refuse_outputs(
-      data, given, "classes",
+      data, output, "classes",
       wanted > data.set.size() ? "; or, for numeric targets, use --task regression" : "");
 }
 
