@@ -30,15 +30,6 @@ std::string other_network(const Task& task, const TaskData& data) {
   return ": choose another model";
 }
 
-// The last layer that a network file needs.
-std::string last_layer(const TaskData& data, const Shape& output) {
-  const Shape target = data.set.target_shape();
-  if (target.rank() > 1)
-    return cat("one that gives ", target, ", the shape of a target, such as a convolution");
-  const char* const classes = "{ linear = \"classes\" }";
-  return output.rank() > 2 ? cat("\"flatten\" and ", classes) : std::string(classes);
-}
-
 }  // namespace
 
 void require_input(const Task& task, const TaskData& data) {
@@ -57,8 +48,10 @@ void refuse_outputs(const TaskData& data, const Shape& output, const std::string
   throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
           " for a sample, where '", settings.data, "' has ", wanted, " ", noun,
-          settings.network.empty() ? ": choose a model with as many outputs"
-                                   : ": end the file's layers with " + last_layer(data, output),
+          settings.network.empty()
+              ? ": choose a model with as many outputs"
+              : cat(": end the file's layers with ", output.rank() > 2 ? "\"flatten\" and " : "",
+                    "{ linear = \"classes\" }"),
           settings.network.empty() && data.model.input.rank() == 1
               ? cat(", as mlp:", data.set.input_shape().numel(), "-64-", wanted)
               : std::string(),

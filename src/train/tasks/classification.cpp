@@ -91,6 +91,9 @@ void Classification::check_data(const TaskData& data, data::Split part) const {
                          "; for numeric targets, use --task regression",
                          data.set.target_shape().numel() > 1
                              ? ", or --task multi_label if each is a label from 0 to 1"
+                             : "",
+                         data.set.target_shape().rank() > 1
+                             ? "; a class for each pixel needs a task of your own (register_task())"
                              : ""));
 }
 
