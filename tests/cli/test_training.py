@@ -70,7 +70,8 @@ class Parts(Runs):
         for test in ("own.csv", "./own.csv", "link.csv"):
             self.fails(2, "train", "mlp:8-16-2", "--data", f"csv:own.csv,test={test}", says="is the training part")
             self.fails(2, "data", "info", f"csv:own.csv,test={test}", says="is the training part")
-        (self.folder / "own.txt").write_text("a\tb\n" * 20)
+        for name in ("own.txt", "x.npy", "y.npy"):
+            (self.folder / name).write_text("a\tb\n" * 20)
         for source in ("pairs:own.txt,test=own.txt", "text:own.txt,test=./own.txt", "list:own.txt,test=own.txt", "folder:.,test=./", "npy:x.npy,y.npy,./x.npy,y.npy"):
             self.fails(2, "data", "info", source, says="is the training part")
 
