@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-
 #include <map>
 #include <memory>
 #include <set>
