@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "commands.h"
 #include "errors.h"
@@ -201,7 +203,9 @@ struct InfoOptions {
 };
 
 struct Statistics {
-  double mean = 0, deviation = 0;
+  double mean = 0, deviation = 0;  // of the finite values
+  std::int64_t not_finite = 0;     // values that are NaN or infinite
+  std::string first_not_finite{};  // the sample of the first
   std::vector<std::int64_t> counts;
 };
 
@@ -209,7 +213,14 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
   if (dtype == DType::UInt8) return bytes[i] / 255.0;
   if (dtype == DType::Float32) return reinterpret_cast<const float*>(bytes)[i];
   if (dtype == DType::Float64) return reinterpret_cast<const double*>(bytes)[i];
-  return std::nan("");
+  if (dtype == DType::Float16)
+    return static_cast<float>(reinterpret_cast<const float16*>(bytes)[i]);
+  return static_cast<float>(reinterpret_cast<const bfloat16*>(bytes)[i]);
+}
+
+// Tokens have no mean.
+bool has_pixels_or_numbers(const data::Dataset& set) {
+  return is_floating(set.input_dtype()) || set.input_dtype() == DType::UInt8;
 }
 
 // Computed over all samples, not estimated from some.
@@ -219,29 +230,51 @@ Statistics statistics(const data::Dataset& set) {
   const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
   if (one_class) s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
-  const auto target_bytes =
-      static_cast<std::size_t>(set.target_shape().numel()) * item_size(set.target_dtype());
-  std::vector<double> room((static_cast<std::size_t>(numel) * item_size(set.input_dtype()) + 7) /
-                           8);
-  std::vector<std::int64_t> target((target_bytes + 7) / 8);
+  const std::size_t input_bytes = static_cast<std::size_t>(numel) * item_size(set.input_dtype()),
+                    target_bytes = static_cast<std::size_t>(set.target_shape().numel()) *
+                                   item_size(set.target_dtype());
+  constexpr std::int64_t kBytesAtOnce = 1 << 24, kMostAtOnce = 256;
+  const std::int64_t at_once = std::clamp<std::int64_t>(
+      kBytesAtOnce / std::max<std::int64_t>(1, static_cast<std::int64_t>(input_bytes)), 1,
+      kMostAtOnce);
+  const auto words = [&](std::size_t each) {
+    return (each * static_cast<std::size_t>(at_once) + 7) / 8;
+  };
+  std::vector<double> room(words(input_bytes));
+  std::vector<std::int64_t> targets(words(target_bytes)), numbers;
   const auto* bytes = reinterpret_cast<const unsigned char*>(room.data());
   double sum = 0, squares = 0;
+  const bool has_values = has_pixels_or_numbers(set);
   const auto images = set.images();
   std::int64_t seen = 0;
-  for (std::int64_t i = 0; i < set.size(); ++i) {
-    set.get({&i, 1}, room.data(), target.data());
-    // An undecodable image was replaced by another one: skip it.
-    if (const auto broken = set.broken();
-        images && std::binary_search(broken.begin(), broken.end(), images->name(i)))
-      continue;
-    ++seen;
-    if (one_class) ++s.counts[static_cast<std::size_t>(target[0])];
-    for (std::int64_t k = 0; k < numel; ++k) {
-      const double value = element(bytes, set.input_dtype(), k);
-      sum += value, squares += value * value;
+  for (std::int64_t first = 0; first < set.size(); first += at_once) {
+    numbers.resize(static_cast<std::size_t>(std::min(at_once, set.size() - first)));
+    std::iota(numbers.begin(), numbers.end(), first);
+    set.get(numbers, room.data(), targets.data());
+    const std::vector<std::string> broken = images ? set.broken() : std::vector<std::string>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      // An undecodable image was replaced by another one: skip it.
+      if (images && std::binary_search(broken.begin(), broken.end(), images->name(numbers[i])))
+        continue;
+      ++seen;
+      // Samples that do not count have a negative target.
+      if (one_class && targets[i] >= 0) ++s.counts[static_cast<std::size_t>(targets[i])];
+      for (std::int64_t k = 0; has_values && k < numel; ++k) {
+        const double value = element(bytes + i * input_bytes, set.input_dtype(), k);
+        if (std::isfinite(value)) {
+          sum += value, squares += value * value;
+        } else if (++s.not_finite == 1) {
+          s.first_not_finite = set.sample_name(numbers[i]);
+        }
+      }
     }
   }
-  const double count = static_cast<double>(std::max<std::int64_t>(1, seen * numel));
+  const std::int64_t values = seen * numel - s.not_finite;
+  if (!has_values || (values == 0 && s.not_finite > 0)) {
+    s.mean = s.deviation = std::numeric_limits<double>::quiet_NaN();
+    return s;
+  }
+  const double count = static_cast<double>(std::max<std::int64_t>(1, values));
   s.mean = sum / count;
   s.deviation = std::sqrt(std::max(squares / count - s.mean * s.mean, 0.0));
   return s;
@@ -285,10 +318,16 @@ void print_split(const char* title, const data::Dataset* set) {
              name(set->input_dtype()));
   if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
   fmt::print("\n");
-  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not for tokens
+  if (has_pixels_or_numbers(*set))
     fmt::print("{}{} mean {}, standard deviation {}\n", indent,
                set->input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
+  if (s.not_finite > 0)
+    wrapped(printable(fmt::format(
+        "{} {} NaN or infinite and not in these figures: the first in {}; training refuses such "
+        "samples",
+        thousands(s.not_finite), s.not_finite == 1 ? "value is" : "values are",
+        s.first_not_finite)));
   if (const auto table = set->table(); table && table->columns.size() <= kMostColumnsShown)
     wrapped(printable(columns_text(*table)));
   if (const std::vector<std::string> broken = set->broken(); !broken.empty())
@@ -321,6 +360,7 @@ Json json_of(const data::Dataset* given) {
           {"classes", set.classes()},
           {"mean", s.mean},
           {"std", s.deviation},
+          {"not_finite", s.not_finite},
           {"counts", s.counts},
           {"label", set.table() ? set.table()->label_text() : ""},
           {"broken", set.broken()},

@@ -174,14 +174,22 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
                      words.first.empty() ? words.arguments : words.first);
 }
 
+// Where --data SET finds a dataset, or where weights are kept.
+std::string usual_folder(const KnownSet& set, bool weights) {
+  const std::string all = data::default_data_dir();
+  if (all.empty())
+    throw UsageError(
+        "tenon data fetch: there is no folder for datasets, because neither HOME nor "
+        "TENON_DATA_DIR names one",
+        "name a folder with --dir DIR");
+  return fmt::format("{}/{}{}", all, weights ? "weights/" : "", set.name);
+}
+
 int fetch(const FetchOptions& options) {
   const KnownSet set = set_of(options);
   const bool weights = options.set == kWeights;
   catch_interrupts();
-  const std::string folder =
-      !options.dir.empty()
-          ? options.dir
-          : fmt::format("{}/{}{}", data::default_data_dir(), weights ? "weights/" : "", set.name);
+  const std::string folder = options.dir.empty() ? usual_folder(set, weights) : options.dir;
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
@@ -225,6 +233,7 @@ Command data_fetch_command() {
   auto options = std::make_shared<FetchOptions>();
   Command command;
   command.name = "fetch";
+  const std::string all = data::default_data_dir();
   std::vector<std::string> names = names_of(known_sets()), sizes, weights;
   names.emplace_back(kWeights);
   for (const KnownSet& set : known_sets())
@@ -252,7 +261,8 @@ Command data_fetch_command() {
       names_of(known_weights());
   command
       .option(options->dir, "--dir", "DIR", "folder for the files",
-              data::default_data_dir() + "/SET, or weights/NAME there")
+              all.empty() ? "none: neither HOME nor TENON_DATA_DIR names a folder"
+                          : all + "/SET, or weights/NAME there")
       .completes = Completes::Folders;
   command.option(options->from, "--from", "URL",
                  "URL of a folder with the files (https://, http://, file://)", "public mirrors");

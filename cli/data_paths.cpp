@@ -11,18 +11,20 @@
 
 namespace tenon::cli {
 
-std::string mnist_folder() { return data::default_data_dir() + "/mnist"; }
-
-bool has_mnist(const std::string& folder) {
+FetchedMnist fetched_mnist() {
+  const std::string all = data::default_data_dir();
+  if (all.empty()) return {};
+  FetchedMnist out{.folder = all + "/mnist", .present = true};
   for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                            "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
-    std::error_code ignored;
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
-    if (!std::filesystem::exists(path, ignored) &&
-        !std::filesystem::exists(path.string() + ".gz", ignored))
-      return false;
+    std::error_code failed;
+    const std::string path = out.folder + "/" + name;
+    const bool there = std::filesystem::exists(path, failed) ||
+                       (!failed && std::filesystem::exists(path + ".gz", failed));
+    if (failed) out.problem = failed.message();
+    out.present = out.present && there;
   }
-  return true;
+  return out;
 }
 
 namespace {

@@ -8,10 +8,13 @@
 
 namespace tenon::cli {
 
-/// The folder that `--data mnist` reads and `tenon data fetch mnist` fills.
-std::string mnist_folder();
-/// Whether all four files exist, compressed or not.
-bool has_mnist(const std::string& folder);
+/// Where `tenon data fetch mnist` puts MNIST, and whether it is there.
+struct FetchedMnist {
+  std::string folder{};   ///< "": there is no folder for datasets
+  bool present = false;   ///< whether all four files exist, compressed or not
+  std::string problem{};  ///< why the folder cannot be read; "": nothing hides its files
+};
+FetchedMnist fetched_mnist();
 /// Optimizer options of a training step.
 struct UpdateOptions {
   double clip_norm = 0;  ///< gradient clipping norm; 0: no clipping

@@ -24,15 +24,21 @@ struct DoctorOptions {
 };
 
 struct FoundData {
-  std::string name, place;
+  std::string name;
   bool present;
+  std::string place;  // of those that are not present, what was looked for
 };
 
 std::vector<FoundData> look_for_data() {
-  const std::string mnist = mnist_folder();
-  return {{"digits", "drawn on demand", true},
-          {"scenes", "drawn on demand", true},
-          {"mnist", mnist, has_mnist(mnist)}};
+  const FetchedMnist mnist = fetched_mnist();
+  return {{"digits", true, "drawn on demand"},
+          {"scenes", true, "drawn on demand"},
+          {"mnist", mnist.present,
+           mnist.present          ? mnist.folder
+           : mnist.folder.empty() ? "no folder: neither HOME nor TENON_DATA_DIR names one"
+           : mnist.problem.empty()
+               ? fmt::format("not found in {}; 'tenon data fetch mnist' gets it", mnist.folder)
+               : fmt::format("{} cannot be read: {}", mnist.folder, mnist.problem)}};
 }
 
 // Advice about the machine, if there is any.
@@ -125,7 +131,8 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   line("instructions", info.features.empty() ? "baseline only" : join(info.features, " "));
   line("kernels used", info.isa == info.isa_available
                            ? info.isa
-                           : fmt::format("{} (limited to {})", info.isa, info.isa_available));
+                           : fmt::format("{}; the processor has {}, and TENON_ISA limits it",
+                                         info.isa, info.isa_available));
   line("data caches", fmt::format("{}; plans are cut for {} of a core", sizes_text(info.caches),
                                   sizes_text(info.caches_assumed)));
   line("CPUs", fmt::format("{}, this process may use {}", info.cpus, info.cpus_allowed));
@@ -157,11 +164,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
                        : failed ? fmt::format("{} (cannot be used: {})", cache, failed.message())
                        : exists ? cache
                                 : cache + " (not created yet)");
-  for (const FoundData& data : look_for_data())
-    line(("data " + data.name).c_str(),
-         data.present
-             ? data.place
-             : fmt::format("not found in {}; 'tenon data fetch mnist' gets it", data.place));
+  for (const FoundData& data : look_for_data()) line(("data " + data.name).c_str(), data.place);
   for (const std::string& text : advice(info, used))
     fmt::print("{} {}\n", terminal.paint(TextStyle::Yellow, "note:"), text);
 }

@@ -86,14 +86,31 @@ void show_notes() {
   });
 }
 
+namespace {
+
+// Printing could run out of memory as well.
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view words = "error: out of memory\n";
+  [[maybe_unused]] const auto done = ::write(STDERR_FILENO, words.data(), words.size());
+  std::_Exit(kMemory);
+}
+
+// With so little memory an exception cannot even be made, and there is none.
+bool no_exception_can_be_made() {
+  void* const room = std::malloc(1024);
+  std::free(room);
+  return room == nullptr;
+}
+
+}  // namespace
+
 void report_what_cannot_be_thrown() {
   std::set_terminate([] {
     try {
       if (std::current_exception() != nullptr) throw;
-    } catch (const std::bad_alloc&) {  // printing could run out of memory as well
-      constexpr std::string_view words = "error: out of memory\n";
-      [[maybe_unused]] const auto done = ::write(STDERR_FILENO, words.data(), words.size());
-      std::_Exit(kMemory);
+      if (no_exception_can_be_made()) end_without_memory();
+    } catch (const std::bad_alloc&) {
+      end_without_memory();
     } catch (const std::exception& error) {
       fmt::print(stderr, "error: {}\n", message_of(error));
     } catch (...) {

@@ -26,8 +26,9 @@ struct InspectOptions {
   std::vector<std::string> without;
 };
 
-const std::vector<std::string> kViews = {"graph",  "plan",   "arena",  "engines",
-                                         "fusion", "passes", "profile"};
+std::vector<std::string> views() {
+  return {"graph", "plan", "arena", "engines", "fusion", "passes", "profile"};
+}
 
 void print_head(const Plan& plan, const InspectOptions& options) {
   const Terminal& terminal = stdout_terminal();
@@ -68,7 +69,7 @@ std::string profile_text(const std::vector<StepTime>& times) {
 }
 
 int run_inspect(InspectOptions options) {
-  parse_list("VIEW", options.view, kViews);
+  parse_list("VIEW", options.view, views());
   const Network network = network_of(options.model);
   options.model = network.name;
   if (options.precision.empty()) options.precision = network.precision;
@@ -121,8 +122,8 @@ Command inspect_command() {
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = models::names();
   Positional& view =
-      command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);
-  view.suggestions = kViews;
+      command.positional(options->view, "VIEW", join(views(), ", ") + " (default: plan)", false);
+  view.suggestions = views();
   command.option(options->phase, "--phase", "NAME", "kind of step to plan", "train").choices = {
       "train", "infer"};
   command.option(options->batch, "--batch", "N", "batch size", "the model's recipe");

@@ -78,15 +78,19 @@ std::string name_within(const std::string& source, const std::string& name) {
   return name.starts_with("sample ") ? fmt::format("{}, {}", source, name) : name;
 }
 
-// An array without labels as a dataset [N, …], named by index.
+// An array without labels as a dataset [N, …]. A sample has the name that --data gives it: the
+// file, `unit` and a number.
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
+                   const char* unit,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
     throw ShapeError(fmt::format("{}: {} contains no samples", file, inputs.shape().str()),
                      {.file = file});
   const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).compute());
   predict(
-      *set, file, [&](const train::Prediction& p) { return name_within(file, p.name); }, glyph_of);
+      *set, file,
+      [&](const train::Prediction& p) { return fmt::format("{}, {} {}", file, unit, p.index + 1); },
+      glyph_of);
 }
 
 Glyph grey_glyph(const Tensor& input) {
@@ -106,7 +110,7 @@ void predict_idx(const SetPredictor& predict, const std::string& file) {
     throw ShapeError(fmt::format("{}: it contains {} {}, the model takes uint8 images of {} x {}",
                                  file, name(images.dtype()), images.shape().str(), height, width),
                      {.file = file});
-  predict_array(predict, file, unsqueeze(images, 1).compute(), grey_glyph);
+  predict_array(predict, file, unsqueeze(images, 1).compute(), "image", grey_glyph);
 }
 
 // IDX begins with two zero bytes, the type, the number of axes, and the first size. MP4 and MOV
@@ -342,7 +346,7 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv")))
     return predict_table(predict, file);
   if (!kind.empty()) return predict_source(predict, file);
-  if (file.ends_with(".npy")) return predict_array(predict, file, io::load_npy(file));
+  if (file.ends_with(".npy")) return predict_array(predict, file, io::load_npy(file), "row");
   if (io::looks_like_video(file)) return predict_video(predict, file);
   if (looks_like_idx(file)) return predict_idx(predict, file);
   predict.output.add(image_of_file(predict.model, file), true);
@@ -359,11 +363,11 @@ void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string beside = file_beside(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
-    const auto set = predict.model.open_rows(file);
-    Notes notes = set->notes();
-    add_seen(predict.model.seen_samples(*set), file, predict.options, notes);
-    take_notes(notes, predict.options);
-    rows = predict.model.predict_csv(file, beside);
+    rows = predict.model.predict_csv(file, beside, [&](const data::Dataset& set) {
+      Notes notes = set.notes();
+      add_seen(predict.model.seen_samples(set), file, predict.options, notes);
+      take_notes(notes, predict.options);
+    });
   } else {
     predict_file(predict, file);
     rows = predict.output.write_table(beside);

@@ -76,7 +76,7 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
   lines.emplace_back(fmt::format("tenon train --resume {} {}", run, to_train_on(result, settings)),
                      "train on");
   if (settings.data.starts_with("digits")) {
-    if (!has_mnist(mnist_folder()))
+    if (!fetched_mnist().present)
       lines.emplace_back("tenon data fetch mnist", "download real handwriting, 12 MB");
     lines.emplace_back(fmt::format("tenon train {} --data mnist", settings.model),
                        "train on real handwriting");

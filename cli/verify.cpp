@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "data_paths.h"
 #include "errors.h"
+#include "interrupt.h"
 #include "json.h"
 #include "terminal.h"
 
@@ -41,6 +42,10 @@ void print_text(const train::VerifyReport& report, const std::string& name) {
                check.name);
     if (!check.detail.empty()) fmt::print("{}", wrap(printable(check.detail), terminal.width, 8));
   }
+  if (report.stopped) {
+    fmt::print("\nstopped: the run was not checked completely\n");
+    return;
+  }
   const std::string verdict = report.passed()
                                   ? fmt::format("every bit of {} agrees", printable(name))
                                   : fmt::format("{} could not be repeated bit for bit", name);
@@ -52,6 +57,7 @@ void print_json(const train::VerifyReport& report) {
   for (const train::VerifyCheck& check : report.checks)
     checks.push_back({{"name", check.name}, {"passed", check.passed}, {"detail", check.detail}});
   print(Json{{"passed", report.passed()},
+             {"stopped", report.stopped},
              {"steps", report.steps},
              {"run_steps", report.run_steps},
              {"checks", checks}},
@@ -62,13 +68,16 @@ int run_verify(const VerifyOptions& options) {
   if (options.steps < 3)
     throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 3 or more");
   require_run(options.run);
+  catch_interrupts("stopping after the current step; Ctrl-C again stops at once");
   const train::VerifyReport report = train::verify_run(
-      options.run, options.steps, [](const std::string& what) { status_line(what + " ..."); });
+      options.run, options.steps, [](const std::string& what) { status_line(what + " ..."); },
+      [] { return interrupted().load(); });
   clear_status_line();
   if (options.json)
     print_json(report);
   else
     print_text(report, options.run);
+  if (report.stopped) return interrupt_code();
   return report.passed() ? kOk : kFailed;
 }
 

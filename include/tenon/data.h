@@ -253,8 +253,8 @@ class TENON_API Source {
   bool strict_;
 };
 
-/// The folder for datasets that the command downloads: $TENON_DATA_DIR, or tenon/ in the user's
-/// cache folder.
+/// The folder for datasets that the command downloads: $TENON_DATA_DIR, else $XDG_CACHE_HOME/tenon,
+/// else ~/.cache/tenon. "" if neither of the latter two is an absolute path.
 TENON_API std::string default_data_dir();
 
 }  // namespace tenon::data

@@ -100,6 +100,9 @@ class TENON_API Provenance {
   virtual Notes notes() const;
   /// Names of the images that could not be decoded so far, in order. Default: none.
   virtual std::vector<std::string> broken() const;
+  /// Whether broken() names any image: asked for each batch. Default: from broken(); override it
+  /// where a copy of all names costs time.
+  virtual bool any_broken() const;
 };
 /// Capability: training sees the samples with random augmentation.
 class TENON_API AugmentedSamples {
@@ -223,6 +226,8 @@ class TENON_API Dataset {
   Notes notes() const;
   /// Provenance::broken(), or nothing.
   std::vector<std::string> broken() const;
+  /// Provenance::any_broken(), or false.
+  bool any_broken() const;
   /// ImageSamples::images(), or null.
   std::shared_ptr<const ImageFiles> images() const;
   /// Whether the dataset has AugmentedSamples.

@@ -227,8 +227,10 @@ struct VerifyReport {
   std::vector<VerifyCheck> checks;  ///< all checks
   std::int64_t steps = 0;           ///< steps that were repeated
   std::int64_t run_steps = 0;       ///< steps in the run's log; 0: there is no log
-  /// Whether all checks passed.
+  bool stopped = false;             ///< whether `stop` ended it before all checks were done
+  /// Whether all checks were done and passed.
   bool passed() const {
+    if (stopped) return false;
     for (const VerifyCheck& check : checks)
       if (!check.passed) return false;
     return true;
@@ -237,8 +239,10 @@ struct VerifyReport {
 /// Checks that a run is reproducible. Repeats the first `steps` steps of the run in dir: twice,
 /// with another number of threads, and stopped halfway and resumed in a temporary folder. Compares
 /// all weights and optimizer states bit by bit, and the first losses with the run's log. `progress`
-/// receives a line before each check.
+/// receives a line before each check. If `stop` returns true, the checks that are done are
+/// returned, and the temporary folder is removed.
 TENON_API VerifyReport verify_run(const std::string& dir, int steps = 40,
-                                  const std::function<void(const std::string&)>& progress = {});
+                                  const std::function<void(const std::string&)>& progress = {},
+                                  const std::function<bool()>& stop = {});
 
 }  // namespace tenon::train

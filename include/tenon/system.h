@@ -21,7 +21,7 @@ struct SystemInfo {
   int cpus_allowed = 0;               ///< CPUs that this process may use, by its affinity and quota
   std::vector<std::string> features;  ///< instruction sets present that Tenon has kernels for
   std::string isa_available;          ///< best kernels that this processor can run
-  std::string isa;                    ///< kernels in use; a limit may have been set
+  std::string isa;                    ///< kernels in use; $TENON_ISA may limit them
   std::vector<std::int64_t> caches;   ///< sizes of the data caches by level, in bytes, if known
   /// Cache sizes of a core, in bytes, for which plans and kernels choose tile sizes. They are the
   /// same on every machine, so that every machine gives the same bits.

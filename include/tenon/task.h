@@ -264,6 +264,8 @@ class TENON_API Regression : public Task {
   std::string name() const override;
   TaskWords words(const models::Info& model) const override;
   void set_reading(data::SourceOptions& options) const override;
+  /// Also throws FormatError if a target in memory is NaN or infinite.
+  void check_data(const TaskData& data, data::Split part) const override;
   std::int64_t outputs(const data::Dataset& set) const override;
   void check_outputs(const TaskData& data, const Shape& output) const override;
   std::string network_for(const data::Dataset& set) const override;

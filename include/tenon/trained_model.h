@@ -24,6 +24,7 @@ namespace tenon::data {
 class ImageFiles;
 class Tokenizer;
 class Vocabulary;
+struct CsvSpec;  // (library use)
 }  // namespace tenon::data
 namespace tenon::io {
 struct Image;
@@ -267,8 +268,10 @@ class TENON_API TrainedModel {
   /// and FormatError, ValueError or ShapeError for rows that do not fit.
   std::shared_ptr<data::Dataset> open_rows(const std::string& file) const;
   /// Predicts every row of open_rows() and writes the rows to `out`, unchanged, with a column
-  /// "prediction" added, for classes also "probability". Returns the number of rows.
-  std::int64_t predict_csv(const std::string& file, const std::string& out) const;
+  /// "prediction" added, for classes also "probability". Calls `check` with the rows before it
+  /// predicts them; if `check` throws, nothing is written. Returns the number of rows.
+  std::int64_t predict_csv(const std::string& file, const std::string& out,
+                           const std::function<void(const data::Dataset& rows)>& check = {}) const;
   /// The text that a language model generates after `prompt`. Throws ValueError for another model,
   /// an option out of range, or a prompt with characters that the model does not know.
   std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
@@ -286,6 +289,8 @@ class TENON_API TrainedModel {
   std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
+  std::shared_ptr<data::Dataset> open_rows(const data::CsvSpec& spec,
+                                           const std::string& bytes) const;
   std::optional<Selection> own_selection(const DataSource& given) const;
   std::optional<bool> trained_on(Selection& selection) const;
   Selection locate_own() const;

@@ -165,9 +165,20 @@ FolderSpec read_folder_spec(const std::string& rest, const std::string& spec) {
   return out;
 }
 
+// The folder that is given, or else that of the command's downloads.
+std::string folder_of(const FolderSpec& given, const std::string& kind) {
+  std::string folder = given.folder.empty() ? published_folder(kind) : given.folder;
+  if (folder.empty())
+    throw IoError(cat("data '", kind,
+                      "': there is no folder for datasets, because neither HOME nor "
+                      "TENON_DATA_DIR names one: name the dataset's own, as in ",
+                      kind, ":FOLDER"));
+  return folder;
+}
+
 PartReader read_mnist(const std::string& rest, const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
-  const std::string folder = given.folder.empty() ? default_data_dir() + "/mnist" : given.folder;
+  const std::string folder = folder_of(given, "mnist");
   if (given.folder.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
     throw make_error<IoError>("MNIST is not in ", FileName{folder},
                               ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER");
@@ -178,10 +189,11 @@ PartReader read_mnist(const std::string& rest, const std::string& spec) {
 PartReader read_cifar_spec(const std::string& kind, const std::string& rest,
                            const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
-  const std::string folder =
-      given.folder.empty() ? cat(default_data_dir(), "/", kind) : given.folder;
+  const std::string folder = folder_of(given, kind);
   const char* file = kind == "cifar10" ? "data_batch_1.bin" : "train.bin";
-  if (!io::file_exists(cat(folder, "/", file)))
+  const std::string first = cat(folder, "/", file);
+  io::require_visible(first);
+  if (!io::is_there(first))
     throw make_error<IoError>(kind, ": there is no ", file, " in ", FileName{folder}, ": ",
                               given.folder.empty() ? cat("run 'tenon data fetch ", kind,
                                                          "', or name its folder: ", kind, ":FOLDER")
@@ -256,7 +268,7 @@ SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::strin
     if ((value.empty() || !read_own(key, value)) && !read_split_option(parts[i], spec, split))
       refuse_part(spec, parts, i, cat(own, ", ", kSplitOptions));
   }
-  check_split_spec(split, spec);
+  check_split_spec(split, spec, parts[0]);
   return split;
 }
 
@@ -403,7 +415,7 @@ TensorDatasetParts load_arrays(const std::string& inputs, const std::string& tar
   set.description = inputs;
   set.place = [inputs](std::int64_t number) { return cat(inputs, ", row ", number + 1); };
   if (classes && set.target.rank() == 1 && is_integral(set.target.dtype())) {
-    set.target = valued_targets(set.target, values, targets);
+    set.target = valued_targets(set.target, values, targets, "row");
     name_by_values(set, values, targets);
   }
   make_tensor_dataset(set);  // refuses what does not belong together before it is divided
@@ -435,7 +447,7 @@ PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool 
                          "the test part behind them"));
   const bool own_test = files.size() == 4;
   if (own_test) divided.test = files[2];
-  check_split_spec(divided, spec);
+  check_split_spec(divided, spec, files[0]);
   SplitOptions how = divided.options;
   if (own_test) how.test = 0;
   const auto arrays = once([=] {
@@ -468,7 +480,12 @@ std::string default_data_dir() {
   const std::string cache = env_text("XDG_CACHE_HOME");
   if (cache.starts_with('/')) return cache + "/tenon";
   const std::string home = env_text("HOME");
-  return home.starts_with('/') ? home + "/.cache/tenon" : "tenon-data";
+  return home.starts_with('/') ? home + "/.cache/tenon" : std::string();
+}
+
+std::string published_folder(const std::string& kind) {
+  const std::string all = default_data_dir();
+  return all.empty() ? all : cat(all, "/", kind);
 }
 
 CsvSpec parse_csv_spec(const std::string& spec) {
@@ -485,7 +502,7 @@ CsvSpec parse_csv_spec(const std::string& spec) {
                       "dayfirst=yes|no, decimal=CHAR, thousands=CHAR, memory=SIZE, shape=CxHxW, ",
                       kRowOptions, ", ", kSplitOptions));
   }
-  check_split_spec(out.divided, spec);
+  check_split_spec(out.divided, spec, out.file);
   const CsvOptions& options = out.options;
   if (!options.label_name.empty() && options.label_column >= 0)
     throw ValueError(cat("data '", spec, "': label=", options.label_name, " and column=",

@@ -247,7 +247,11 @@ bool is_there(const std::string& path) noexcept {
   return path.find('\0') == std::string::npos && ::access(path.c_str(), F_OK) == 0;
 }
 
-bool is_hidden(const std::string& path) noexcept { return !is_there(path) && errno == EACCES; }
+void require_visible(const std::string& path) {
+  errno = 0;
+  if (!is_there(path) && errno != ENOENT && errno != ENOTDIR)
+    (void)InputFile(path);  // throws with the reason
+}
 
 bool file_exists(const std::string& path) noexcept {
   return path.find('\0') == std::string::npos && ::access(path.c_str(), R_OK) == 0;

@@ -111,8 +111,9 @@ std::string inflate_start(std::string_view packed, std::size_t most);
 
 /// Whether the path exists, readable or not.
 bool is_there(const std::string& path) noexcept;
-/// Whether permissions of a folder do not let this process see if the path exists.
-bool is_hidden(const std::string& path) noexcept;
+/// Throws IoError if the system does not tell whether the path exists, for instance because
+/// permissions hide a folder.
+void require_visible(const std::string& path);
 
 /// Whether the path can be opened for reading.
 bool file_exists(const std::string& path) noexcept;

@@ -18,7 +18,7 @@ namespace {
 using io::TomlValue;
 using Kind = TomlValue::Kind;
 
-const std::vector<std::string> kHeadKeys{
+constexpr const char* kHeadKeys[] = {
     "name",  "about",      "input",         "classes",   "tokens", "masked",
     "pairs", "vocabulary", "activation",    "variables", "layers", "encoder",
     "init",  "freeze",     "rubbish_score", "recipe",    "blocks"};
@@ -121,8 +121,10 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
       recipe = &expect_kind(value, Kind::Table, "recipe", "{ epochs = 5 }");
     } else if (key == "layers") {
       head.layers = &expect_kind(value, Kind::List, "layers", "[ \"flatten\", { linear = 10 } ]");
-    } else if (std::find(kHeadKeys.begin(), kHeadKeys.end(), key) == kHeadKeys.end()) {
-      throw FileFault{value.line, cat("a network has no '", key, "'", near_miss(key, kHeadKeys))};
+    } else if (std::find(std::begin(kHeadKeys), std::end(kHeadKeys), key) == std::end(kHeadKeys)) {
+      throw FileFault{value.line,
+                      cat("a network has no '", key, "'",
+                          near_miss(key, {std::begin(kHeadKeys), std::end(kHeadKeys)}))};
     }
   }
   if (info.classes == 0)

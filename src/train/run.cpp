@@ -206,7 +206,6 @@ TrainResult start_run(const Settings& settings, const std::string& dir, const Ru
   require_in_range(settings);
   const DataSource source(settings.data);
   refuse_idle(settings, source);
-  refuse_tested_training(source);
   Settings known = as_published(settings);
   known.data = as_long_as_seen(source, SettingsNetwork::keep(known).info());
   return fit(ResolvedRun(std::move(known)), dir, false, options);

@@ -12,11 +12,13 @@
 
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/system.h>
 #include <tenon/train.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
 #include "run/tuning/tune.h"
+#include "train/batches/device_text.h"
 #include "train/runs/records.h"
 #include "train/runs/run_data.h"
 #include "train/runs/run_folder.h"
@@ -64,8 +66,9 @@ class Watcher : public Callback {
 struct Circumstances {
   std::int64_t steps;
   int threads;
-  std::string dir;
+  std::string dir{};
   bool resume = false, abandon = false;
+  const std::function<bool()>& stop;
 };
 
 Outcome play(const Made& run, const Circumstances& c) {
@@ -82,10 +85,11 @@ Outcome play(const Made& run, const Circumstances& c) {
       resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
       c.resume && has_checkpoint(c.dir));
   if (!resolved.frozen.layers.empty())
-    session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
+    session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt, {.stop = c.stop});
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
   options.callbacks = {watcher};
+  options.stop = c.stop;
   options.earlier_lengths = run.lengths;
   if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
@@ -141,8 +145,31 @@ std::int64_t unknown_until(const RunLog& log) {
   return out;
 }
 
+// Why the run may have computed other bits in this step.
+std::string reason_for_bits(const RunLog& log, std::int64_t step, const std::string& device) {
+  const RunLog::Begin* session = nullptr;
+  for (const RunLog::Begin& begin : log.begins)
+    if (begin.step < step) session = &begin;
+  if (session == nullptr || session->device.empty())
+    return "another processor or another version of Tenon than the run's gives other bits";
+  const auto text = [](const std::string& on, const std::string& by) {
+    return cat(on, " with Tenon ", by);
+  };
+  if (session->device == device && session->version == version())
+    return cat("both on ", text(device, version()),
+               ", which should give the same bits: the data or the build of Tenon has changed, or "
+               "this is a fault of Tenon, which you should report");
+  return cat("the run computed this step on ", text(session->device, session->version),
+             ", and this is ", text(device, version()),
+             ": the same bits are promised for one instruction set or model of GPU, and one "
+             "version",
+             session->device.starts_with("cpu ") && device.starts_with("cpu ")
+                 ? ". The environment variable TENON_ISA chooses an instruction set"
+                 : "");
+}
+
 // The logged losses are of the run itself, made at another time.
-VerifyCheck compare_log(const RunLog& log, const Outcome& now) {
+VerifyCheck compare_log(const RunLog& log, const Outcome& now, const std::string& device) {
   const std::string name = "same losses as the run's log";
   const std::int64_t unknown = unknown_until(log);
   int compared = 0;
@@ -150,10 +177,9 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now) {
     if (logged.step < 1 || logged.step > static_cast<std::int64_t>(now.losses.size())) continue;
     const auto at = static_cast<std::size_t>(logged.step - 1);
     if (now.losses[at] != logged.loss)
-      return {
-          name, false,
-          cat("step ", logged.step, ": the log says ", logged.loss, ", now ", now.losses[at],
-              "; another processor or another version of Tenon than the run's gives other bits")};
+      return {name, false,
+              cat("step ", logged.step, ": the log says ", logged.loss, ", now ", now.losses[at],
+                  "; ", reason_for_bits(log, logged.step, device))};
     ++compared;
     if (now.rates[at] == logged.lr) continue;
     // The loss is of the weights before the step.
@@ -218,7 +244,8 @@ class ScratchFolder {
 }  // namespace
 
 VerifyReport verify_run(const std::string& dir, int steps,
-                        const std::function<void(const std::string&)>& progress) {
+                        const std::function<void(const std::string&)>& progress,
+                        const std::function<bool()>& stop) {
   if (steps < kFewestSteps)
     throw ValueError(
         cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
@@ -239,26 +266,43 @@ VerifyReport verify_run(const std::string& dir, int steps,
   const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
   repeat_first_cut(log, settings, steps);
+  const std::string device = [&settings] {
+    const ContextScope scope(context_of(ResolvedRun(settings)));
+    return device_text();
+  }();
   const Made run{std::move(settings), sets, earlier_lengths(log)};
   VerifyReport report;
-  tell("first steps");
-  const Outcome first = play(run, {steps, threads, ""});
-  report.steps = std::ssize(first.losses);
   report.run_steps = log.last_step;
-  report.checks.push_back(logged ? compare_log(log, first)
+  const auto stopped = [&] { return report.stopped = stop && stop(); };
+  tell("first steps");
+  const Outcome first = play(run, {.steps = steps, .threads = threads, .stop = stop});
+  report.steps = std::ssize(first.losses);
+  if (stopped()) return report;
+  report.checks.push_back(logged ? compare_log(log, first, device)
                                  : VerifyCheck{"same losses as the run's log", true,
                                                "the run has no log.jsonl: nothing to compare"});
+  const auto check = [&](const std::string& name, const Circumstances& how, bool with_losses) {
+    const Outcome again = play(run, how);
+    if (!stopped()) report.checks.push_back(compare(name, first, again, with_losses));
+  };
   tell("the same again");
-  report.checks.push_back(
-      compare("same bits when repeated", first, play(run, {steps, threads, ""}), true));
+  check("same bits when repeated", {.steps = steps, .threads = threads, .stop = stop}, true);
+  if (report.stopped) return report;
   tell(cat("with ", other, other == 1 ? " thread" : " threads"));
-  report.checks.push_back(compare(cat("same bits with ", threads, " and ", other, " threads"),
-                                  first, play(run, {steps, other, ""}), true));
+  check(cat("same bits with ", threads, " and ", other, " threads"),
+        {.steps = steps, .threads = other, .stop = stop}, true);
+  if (report.stopped) return report;
   tell("abandoned and resumed");
   const ScratchFolder scratch;
-  play(run, {std::max<std::int64_t>(2, steps / 2), threads, scratch.path(), false, true});
-  report.checks.push_back(compare("same bits when killed and resumed", first,
-                                  play(run, {steps, threads, scratch.path(), true}), false));
+  play(run, {.steps = std::max<std::int64_t>(2, steps / 2),
+             .threads = threads,
+             .dir = scratch.path(),
+             .abandon = true,
+             .stop = stop});
+  if (stopped()) return report;
+  check("same bits when killed and resumed",
+        {.steps = steps, .threads = threads, .dir = scratch.path(), .resume = true, .stop = stop},
+        false);
   return report;
 }
 

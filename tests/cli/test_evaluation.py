@@ -239,7 +239,7 @@ class Arrays(CommandTest):
         self.assertEqual((others["part"], others["items"]), ("all", 17))
         told = self.json("predict", "run", "new.npy", "--json")
         self.assertEqual(len(told), 17)
-        self.assertEqual(told[16]["name"], "new.npy, sample 17")
+        self.assertEqual(told[16]["name"], "new.npy, row 17")
         self.assertNotIn("label", told[0])
         labelled = self.json("predict", "run", "--data", "npy:new.npy,new_y.npy", "--json")
         self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
@@ -253,8 +253,28 @@ class Arrays(CommandTest):
         write_npy(self.folder / "q_nan.npy", "<f4", (40, 1), [float("nan"), float("inf"), *values[4::2]], "f")
         self.ok("train", "mlp:2-4-1", "--data", "npy:q.npy,q_y.npy", "--task", "regression", "--epochs", "1", "--quiet", "--out", "quantities")
         notes = [note["text"] for note in self.json("eval", "quantities", "--data", "npy:q.npy,q_nan.npy", "--json")["notes"]]
-        self.assertIn("2 targets are not finite, so the metrics have no meaning", notes)
+        self.assertIn("the targets of 2 samples (the first: q.npy, row 1) are NaN or infinite, so the metrics have no meaning", notes)
         self.assertFalse([note for note in notes if "outputs of the network" in note])
+        words = ["train", "mlp:2-4-1", "--task", "regression", "--epochs", "1", "--out", "refused", "--data"]
+        refused = self.fails(3, *words, "npy:q.npy,q_nan.npy,split=0,validation=0",
+                             says="in the training part, the targets of 2 samples (the first: q.npy, row 1) are NaN or infinite")
+        self.assertNotIn("learning rate", refused.err)
+        write_npy(self.folder / "q_inf.npy", "<f4", (40, 2), [*values[:26], float("-inf"), *values[27:]], "f")
+        refused = self.fails(3, *words, "npy:q_inf.npy,q_y.npy,split=0,validation=0", says="the input of q_inf.npy, row 14 is NaN or infinite")
+        self.assertNotIn("--lr", refused.err)
+        self.assertFalse((self.folder / "refused").exists(), "nothing was trained")
+        # A part that is only measured counts too.
+        self.fails(3, *words, "npy:q.npy,q_y.npy,q_inf.npy,q_y.npy", says="in the test part, the input of q_inf.npy, row 14")
+        info = self.json("data", "info", "npy:q_inf.npy,q_y.npy,split=0,validation=0", "--task", "regression", "--json")["train"]
+        self.assertEqual(info["not_finite"], 1)
+        self.assertLess(abs(info["mean"]), 1)
+        self.assertIn("the first in q_inf.npy, row 14", " ".join(self.ok("data", "info", "npy:q_inf.npy,q_y.npy,split=0,validation=0", "--task", "regression").out.split()))
+
+    def test_labels_that_do_not_count_are_not_counted(self):
+        write_npy(self.folder / "i.npy", "<f4", (30, 1), [k / 30 for k in range(30)], "f")
+        write_npy(self.folder / "i_y.npy", "<i8", (30,), [-100 if k % 3 == 0 else k % 3 - 1 for k in range(30)], "q")
+        info = self.json("data", "info", "npy:i.npy,i_y.npy,split=0,validation=0", "--json")["train"]
+        self.assertEqual((info["size"], info["counts"]), (30, [10, 10]))
 
     def test_several_labels(self):
         draw = random.Random(4)
@@ -352,6 +372,25 @@ class ImageFiles(CommandTest):
 
 
 class Digits(CommandTest):
+    def test_one_folder_by_two_names(self):
+        """mnist:FOLDER, idx:FOLDER and mnist, where it is the folder of fetched datasets, name the same files."""
+        folder = self.folder / "data" / "mnist"
+        folder.mkdir(parents=True)
+        for stem, count in (("train", 60), ("t10k", 30)):
+            write_idx(folder / f"{stem}-images-idx3-ubyte", (count, 28, 28), [(k * 7 + k // 784 * 31) % 251 for k in range(count * 784)])
+            write_idx(folder / f"{stem}-labels-idx1-ubyte", (count,), [k % 10 for k in range(count)])
+        for run, own in enumerate(("mnist", "mnist:data/mnist", "idx:data/mnist")):
+            named = f"named-{run}"
+            self.ok("train", "mlp:784-8-10", "--data", own, "--epochs", "1", "--quiet", "--out", named)
+            for given in ("mnist", "mnist:./data/mnist", "idx:data/mnist"):
+                figures = self.json("eval", named, "--data", given, "--part", "validation", "--json")
+                self.assertEqual((figures["data"], figures["items"]), (own, 6))
+                told = self.json("predict", named, "--data", given, "--json")
+                self.assertEqual(len(told), 30)
+                self.assertRegex(told[0]["name"], "t10k-images-idx3-ubyte, image 1$")
+        by_file = self.json("predict", named, "data/mnist/t10k-images-idx3-ubyte", "--json")
+        self.assertEqual([row["name"] for row in by_file], [row["name"] for row in told])
+
     def test_drawn_data_and_idx(self):
         self.ok("train", "lenet5", "--data", "digits:60,20", "--epochs", "1", "--quiet", "--out", "run")
         figures = self.json("eval", "run", "--data", "digits:10,30", "--json")
@@ -361,7 +400,7 @@ class Digits(CommandTest):
         write_idx(self.folder / "seven-idx3-ubyte", (7, 28, 28), [k % 251 for k in range(7 * 784)])
         told = self.json("predict", "run", "seven-idx3-ubyte", "--json")
         self.assertEqual(len(told), 7)
-        self.assertEqual(told[0]["name"], "seven-idx3-ubyte, sample 1")
+        self.assertEqual(told[0]["name"], "seven-idx3-ubyte, image 1")
         out = self.ok("predict", "run", "seven-idx3-ubyte", "--count", "2", "--no-image").out
         self.assertIn("5 of 7 samples of seven-idx3-ubyte are not shown", out)
         self.ok("predict", "run", "seven-idx3-ubyte", "--write")

@@ -366,6 +366,46 @@ class Stops(CommandTest):
         whole, killed = self.json("eval", "whole", "--json"), self.json("eval", "killed", "--json")
         self.assertEqual(whole["loss"], killed["loss"])
 
+    def test_a_stopped_verification_leaves_nothing(self):
+        """Also in its last stage, which has a folder for checkpoints."""
+        self.ok("train", "lenet5", "--data", "digits:2000,100", "--epochs", "1", "--batch", "20", "--quiet", "--out", "checked")
+        scratch = self.folder / "scratch"
+        scratch.mkdir()
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = self.start("verify", "checked", "--steps", "100", TMPDIR=str(scratch))
+            self.addCleanup(process.kill)
+            deadline = time.time() + 120
+            while not list(scratch.iterdir()) and time.time() < deadline and process.poll() is None:
+                time.sleep(0.005)
+            self.assertTrue(list(scratch.iterdir()), "the last stage has begun")
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, out + err)
+            self.assertIn("stopped: the run was not checked completely", out)
+            self.assertEqual(list(scratch.iterdir()), [])
+
+    def test_a_run_is_verified_on_another_instruction_set(self):
+        run = ["train", "lenet5", "--data", "digits:200,50", "--epochs", "1", "--quiet", "--out"]
+        self.ok(*run, "base", TENON_ISA="base")
+        self.assertIn('"device":"cpu base"', (self.folder / "base" / "log.jsonl").read_text())
+        self.ok("verify", "base", "--steps", "4", TENON_ISA="base")
+        best = self.json("doctor", "--quick", "--json")["isa"]
+        if best == "base":
+            self.skipTest("this processor has no other instruction set")
+        self.assertEqual(self.json("doctor", "--quick", "--json", TENON_ISA="base")["isa"], "base")
+        self.assertIn("TENON_ISA", self.ok("doctor", "--quick", TENON_ISA="base").out)
+        out = " ".join(self.run_command("verify", "base", "--steps", "4").out.split())
+        self.assertIn(f"the run computed this step on cpu base with Tenon 0.1.0, and this is cpu {best} with Tenon 0.1.0: "
+                      "the same bits are promised for one instruction set", out)
+        self.assertNotIn("report", out)
+        # Another loss on the same processor is another matter.
+        log = self.folder / "base" / "log.jsonl"
+        text = log.read_text()
+        log.write_text(re.sub(r'("event":"step","step":2,"loss":)[^,]+', r"\g<1>1.5", text))
+        out = " ".join(self.run_command("verify", "base", "--steps", "4", TENON_ISA="base").out.split())
+        self.assertIn("both on cpu base with Tenon 0.1.0, which should give the same bits", out)
+        self.fails(2, "verify", "base", TENON_ISA="sse9", says=["TENON_ISA is 'sse9'", "base, avx2, avx512"])
+
     def test_folder_in_use(self):
         process = self.start_long("busy")
         self.fails(4, "train", "--resume", "busy", says="busy")

@@ -56,14 +56,14 @@ class ImageFiles(CommandTest):
         first = self.json("predict", "ten", "--data", "folder:photos", "--count", "1", "--json")[0]
         self.assertEqual(first["probabilities"], self.json("predict", "ten", "photos/across/09.png", "--json")[0]["probabilities"])
         # Each decodable image counts once for any way of fitting; the broken one does not count.
-        figures = [self.json("eval", "ten", "--data", "folder:photos,test=photos", "--json", *more) for more in ((), ("--preprocess", "resize,center_crop"))]
+        figures = [self.json("eval", "ten", "--data", "folder:photos", "--part", "all", "--json", *more) for more in ((), ("--preprocess", "resize,center_crop"))]
         for one in figures:
             self.assertEqual(one["items"], 39)
             self.assertEqual([row["support"] for row in one["classes"]], [20, 19])
             self.assertEqual(one["broken"], ["photos/down/03.png"])
         self.assertNotEqual(figures[0]["loss"], figures[1]["loss"])
-        self.assertIn("left out: 1 image", self.ok("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--no-image").err)
-        self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--json")), 17)
+        self.assertIn("left out: 1 image", self.ok("predict", "ten", "--data", "folder:photos", "--part", "all", "--start", "22", "--count", "3", "--no-image").err)
+        self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos", "--part", "all", "--start", "22", "--json")), 17)
         self.fails(2, "eval", "ten", "--preprocess", "ten_crop,resize", says=["--preprocess", "must be the last"])
         self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "evaluation"])
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--preprocess", "resize,ten_crop").out
@@ -125,13 +125,13 @@ class ImageFiles(CommandTest):
             for name in names:
                 shutil.copy(videos / name, self.folder / "films" / kind / name)
         (self.folder / "films" / "b" / "short.avi").write_bytes((videos / "mjpeg.avi").read_bytes()[:3000])
-        info = self.json("data", "info", "folder:films,size=24,frames=4,test=films", "--json")
-        self.assertEqual(info["test"]["size"], 20)
-        self.assertTrue(all(name.startswith("films/b/short.avi, frame ") for name in info["test"]["broken"]))
-        self.assertEqual(info["test"]["counts"], [8, 12 - len(info["test"]["broken"])])
+        info = self.json("data", "info", "folder:films,size=24,frames=4,split=0,validation=0", "--json")["train"]
+        self.assertEqual(info["size"], 20)
+        self.assertTrue(all(name.startswith("films/b/short.avi, frame ") for name in info["broken"]))
+        self.assertEqual(info["counts"], [8, 12 - len(info["broken"])])
         shutil.copytree(self.folder / "films", self.folder / "tested-films")
         self.ok("train", "resnet20", "--data", "folder:films,frames=4,test=tested-films", "--epochs", "1", "--batch", "8", "--out", "film")
-        self.assertEqual(self.json("eval", "film", "--json")["items"], 20 - len(info["test"]["broken"]))
+        self.assertEqual(self.json("eval", "film", "--json")["items"], 20 - len(info["broken"]))
         rows = self.json("predict", "film", "films/b/vp8.webm", "--count", "4", "--json")
         self.assertEqual([row["name"] for row in rows], [f"films/b/vp8.webm, frame {k} of 4" for k in (1, 2, 3, 4)])
         self.fails(4, "predict", "film", "none.mp4", says=["none.mp4"])
@@ -143,12 +143,12 @@ class ImageFiles(CommandTest):
         only.mkdir(parents=True)
         for k in range(3):
             photo(only / f"{k}.png", 60, 60, (200, 40, 60), True)
-        row = self.json("predict", "named", "--data", "folder:only,test=only", "--count", "1", "--json")[0]
+        row = self.json("predict", "named", "--data", "folder:only", "--count", "1", "--json")[0]
         self.assertEqual(row["label"], 1)
         other = self.folder / "others" / "owl"
         other.mkdir(parents=True)
         photo(other / "1.png", 60, 60, (200, 40, 60), True)
-        self.fails(3, "eval", "named", "--data", "folder:others,test=others", says=["owl"])
+        self.fails(3, "eval", "named", "--data", "folder:others", says=["owl"])
         for command in ("eval", "predict"):
             self.fails(3, command, "named", "--data", "scenes:8,8", says=["'ball'", "(across, down)"])
         before = (self.folder / "named" / "model.safetensors").read_bytes()

@@ -51,6 +51,18 @@ class Limits(CommandTest):
             for size in KILOBYTES:
                 self.under(resource.RLIMIT_AS, os.path.getsize(TENON) + (size << 10), words)
 
+    def test_memory_for_the_start(self):
+        """In steps of a few pages around the least memory with which the command starts."""
+        if self.under(resource.RLIMIT_AS, 200_000 << 10, ["--version"], check=False) != 0:
+            self.skipTest("sanitizers reserve the address space")
+        fails, starts = 0, 200_000
+        while starts - fails > 64:
+            middle = (fails + starts) // 2
+            code = self.under(resource.RLIMIT_AS, middle << 10, ["--version"], check=False)
+            fails, starts = (middle, starts) if code else (fails, middle)
+        codes = {self.under(resource.RLIMIT_AS, size << 10, ["--version"]) for size in range(starts - 256, starts + 128, 8)}
+        self.assertLessEqual(codes, {0, 6, 127})  # 127: the dynamic linker refuses, before the command
+
     def test_open_files(self):
         for words in COMMANDS:
             for count in 3, 4, 5, 6, 8:

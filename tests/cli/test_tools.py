@@ -145,6 +145,24 @@ class Looking(CommandTest):
         self.assertGreater(facts["copy_gb_per_s"], 0.1)
         self.assertFalse(facts["data"]["mnist"])
 
+    def test_folders_that_cannot_be_read_or_named(self):
+        (self.folder / "data").mkdir(exist_ok=True)
+        loop = self.folder / "data" / "mnist"
+        loop.symlink_to(loop)  # as root, permissions hide nothing
+        self.addCleanup(loop.unlink)
+        reason = "Too many levels of symbolic links"
+        self.assertRegex(self.ok("doctor", "--quick").out, f"data mnist +{re.escape(str(loop))} cannot be read: {reason}")
+        for source in ("mnist", f"mnist:{loop}", f"idx:{loop}", f"cifar10:{loop}"):
+            self.assertNotIn("fetch", self.fails(4, "data", "info", source, says=reason).err)
+        nowhere = {"HOME": "", "TENON_DATA_DIR": "", "XDG_CACHE_HOME": ""}
+        before = sorted(self.folder.iterdir())
+        self.fails(2, "data", "fetch", "mnist", says=["neither HOME nor TENON_DATA_DIR names one", "--dir"], **nowhere)
+        for name in ("mnist", "cifar10", "cifar100"):
+            self.fails(4, "data", "info", name, says=["neither HOME nor TENON_DATA_DIR", f"{name}:FOLDER"], **nowhere)
+        self.assertRegex(self.ok("doctor", "--quick", **nowhere).out, "data mnist +no folder: neither HOME nor TENON_DATA_DIR names one")
+        self.assertIn("none: neither HOME nor TENON_DATA_DIR", " ".join(self.ok("data", "fetch", "--help", **nowhere).out.split()))
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
     def test_starts_fast(self):
         self.ok("--version")
         best = min(self.timed("--version") for _ in range(5))

@@ -69,6 +69,11 @@ class Parts(Runs):
         (self.folder / "link.csv").symlink_to(self.folder / "own.csv")
         for test in ("own.csv", "./own.csv", "link.csv"):
             self.fails(2, "train", "mlp:8-16-2", "--data", f"csv:own.csv,test={test}", says="is the training part")
+            self.fails(2, "data", "info", f"csv:own.csv,test={test}", says="is the training part")
+        for name in ("own.txt", "x.npy", "y.npy"):
+            (self.folder / name).write_text("a\tb\n" * 20)
+        for source in ("pairs:own.txt,test=own.txt", "text:own.txt,test=./own.txt", "list:own.txt,test=own.txt", "folder:.,test=./", "npy:x.npy,y.npy,./x.npy,y.npy"):
+            self.fails(2, "data", "info", source, says="is the training part")
 
     def test_labels_that_may_be_missing_are_reported(self):
         (self.folder / "na.csv").write_text("a,y\n" + "".join(f"{i},{'NA' if i % 5 == 0 else 'pn'[i % 2]}\n" for i in range(40)))

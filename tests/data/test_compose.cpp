@@ -289,7 +289,7 @@ TEST_CASE("compose: subset has samples by index, with the augmentation of the wh
   CHECK(augmented(*some, {2, 1}, 9, 3) == augmented(*whole, {7, 1}, 9, 3));
   CHECK(data::subset(whole, {})->size() == 0);
   CHECK_THROWS_WITH_AS(data::subset(whole, {3, 10}),
-                       doctest::Contains("no sample 10 in all; indices are from 0 to 9"),
+                       doctest::Contains("no index 10 in all; indices are from 0 to 9"),
                        ValueError);
   CHECK_THROWS_AS(data::subset(whole, {-1}), ValueError);
   CHECK_THROWS_AS(data::subset(nullptr, {0}), ValueError);

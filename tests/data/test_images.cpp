@@ -315,7 +315,7 @@ TEST_CASE("shards: samples by .cls files or folders, in several archives, in any
   }
   io::write_file(dir / "f.tar", tar({{"x/owl/1.png", png(4)}, {"x/ape/1.png", png(5)}}));
   const auto folders = data::open_dataset(
-      "shards:" + (dir / "f.tar") + ",size=4,test=" + (dir / "f.tar"), Split::Train);
+      "shards:" + (dir / "f.tar") + ",size=4,split=0,validation=0", Split::Train);
   CHECK(all(*folders).labels == std::vector<std::int64_t>{1, 0});
   io::write_file(dir / "none.tar", tar({{"1.png", png(4)}}));
   CHECK(refusal<FormatError>("shards:" + (dir / "none.tar")).find("no class") != std::string::npos);

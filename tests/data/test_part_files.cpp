@@ -2,6 +2,7 @@
 // and the published datasets.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -147,9 +148,15 @@ TEST_CASE("source parts: separate test files stay complete; validation comes fro
   check_parts("pairs:" + files.pairs(60) + ",group=2,pieces=60,test=" + files.pairs(9, "more.tsv"));
   const std::string npy = files.npy(100);
   check_parts("npy:" + npy);
-  CHECK(open("npy:" + npy + "," + npy, Split::Train)->size() == 90);
-  CHECK(open("npy:" + npy + "," + npy, Split::Test)->size() == 100);
-  CHECK(open("npy:" + npy + "," + npy, Split::All)->size() == 200);
+  std::string others;
+  for (const char* name : {"x.npy", "y.npy"}) {
+    std::filesystem::copy_file(files.dir / name, files.dir / (std::string("other-") + name));
+    others += "," + (files.dir / (std::string("other-") + name));
+  }
+  CHECK(open("npy:" + npy + others, Split::Train)->size() == 90);
+  CHECK(open("npy:" + npy + others, Split::Test)->size() == 100);
+  CHECK(open("npy:" + npy + others, Split::All)->size() == 200);
+  CHECK(has(refusal("npy:" + npy + "," + npy), "is the training part"));
   CHECK(has(refusal("npy:" + npy + ",test=" + (files.dir / "x.npy")), "TEST_INPUTS"));
 }
 

@@ -194,9 +194,9 @@ TEST_CASE("sampling: weights that do not fit are refused") {
     CHECK_THROWS_WITH_AS(data::Loader(set, o), doctest::Contains(text), ValueError);
   };
   refused({.weights = {1, 2}}, "2 weights for 3 samples");
-  refused({.weights = {1, -2, 1}}, "the weight of sample 1 is -2");
-  refused({.weights = {1, 1, std::numeric_limits<double>::infinity()}}, "sample 2 is inf");
-  refused({.weights = {1, std::nan(""), 1}}, "sample 1 is nan");
+  refused({.weights = {1, -2, 1}}, "weights[1] is -2");
+  refused({.weights = {1, 1, std::numeric_limits<double>::infinity()}}, "weights[2] is inf");
+  refused({.weights = {1, std::nan(""), 1}}, "weights[1] is nan");
   refused({.weights = {0, 0, 0}}, "all weights are 0");
   refused({.weights = {1, 1, 1}, .count = -1}, "is -1");
   refused({.weights = {1, 1, 1}, .count = std::int64_t{1} << 40}, "must be from 1 to 4294967296");

@@ -293,7 +293,7 @@ TEST_CASE("NumPy files: labels are classes by their values") {
   save(dir / "xt.npy", dir / "yt.npy", {30, 25});
   CHECK_THROWS_WITH_AS(
       data::open_dataset(four, Split::Test),
-      ((dir / "yt.npy") + ": label 25 of sample 1 does not occur in the training part").c_str(),
+      ((dir / "yt.npy") + ", row 2: label 25 does not occur in the training part").c_str(),
       ValueError);
 }
 

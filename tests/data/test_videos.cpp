@@ -85,11 +85,11 @@ TEST_CASE("videos: every N seconds, skipped, in lists; one video is in one part"
   const auto size = [](const std::string& spec, Split part = Split::Train) {
     return data::open_dataset(spec, part)->size();
   };
-  const std::string whole = folder + ",validation=0,test=" + (dir / "in");
+  const std::string whole = folder + ",validation=0,split=0";
   CHECK(size(whole) == 3 * 8 + 1);
   CHECK(size(whole + ",every=0.5") == 3 * 6 + 1);
   CHECK(size(whole + ",every=60") == 3 + 1);
-  CHECK(size("folder:" + (dir / "in") + ",validation=0,frames=0,test=" + (dir / "in")) == 1);
+  CHECK(size("folder:" + (dir / "in") + ",validation=0,frames=0,split=0") == 1);
   for (const char* split : {",split=0.25,seed=1", ",split=0.5,seed=2", ",split=0.5,seed=3"}) {
     const auto train = data::open_dataset(folder + split, Split::Train)->images(),
                test = data::open_dataset(folder + split, Split::Test)->images();
@@ -101,7 +101,7 @@ TEST_CASE("videos: every N seconds, skipped, in lists; one video is in one part"
               test->name(j).substr(0, test->name(j).find(',')));
   }
   io::write_file(dir / "list.txt", "in/a/1.mp4 x\nin/a/4.png y\n");
-  CHECK(size("list:" + (dir / "list.txt") + ",frames=3,test=" + (dir / "list.txt")) == 4);
+  CHECK(size("list:" + (dir / "list.txt") + ",frames=3,split=0,validation=0") == 4);
   for (const char* more : {",frames=-1", ",frames=x", ",frames=1e6", ",every=-1"})
     CHECK_THROWS_AS(size(whole + more), ValueError);
   CHECK(data::open_video(dir / "in/a/1.mp4", {.every = 1})->size() == 3);

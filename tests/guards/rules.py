@@ -16,6 +16,9 @@ RULES = [
     ("exit", "src", set(), r"(?<![\w.])(std::)?(exit|_exit|quick_exit)\s*\(", "the library never ends the program: throw"),
     ("random", "src", set(), r"\bstd::(random_device|mt19937|rand|default_random_engine)\b|\bsrand\s*\(",
      "use base/philox.h: the same numbers on every machine"),
+    *[("allocates before main", folder, set(), r"^(static |inline )*const std::(string|vector|\w*map|\w*set)\b[^(]*[={]",
+       "a failing allocation before main() ends the process without a message: make it constexpr, or a function")
+      for folder in ("src", "cli", "include")],
     ("kind of task", "src", {"src/train/tasks/registry.cpp"}, KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
     ("kind of task", "cli", set(), KIND_OF_TASK, "ask the task (tenon/task.h) instead of which task it is"),
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -308,6 +309,70 @@ TEST_CASE("evaluate: the run's data is measured on its test part, other files co
   const train::Evaluation moved = model.evaluate("csv:" + (folder / "moved/rows.csv"));
   CHECK(moved.items == 50);
   CHECK(moved.loss == own.loss);
+}
+
+TEST_CASE(
+    "predict: a table that changes meanwhile gets predictions beside the rows that were read") {
+  const TestFolder folder;
+  io::write_file(folder / "rows.csv", rows(60, 0));
+  train::Settings settings = train::Settings::for_model("mlp:2-8-2");
+  settings.data = "csv:" + (folder / "rows.csv");
+  settings.epochs = 1;
+  train::start_run(settings, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  io::write_file(folder / "some.csv", rows(5, 0));
+  CHECK(model.predict_csv(folder / "some.csv", folder / "before.csv") == 5);
+  CHECK(model.predict_csv(folder / "some.csv", folder / "after.csv", [&](const data::Dataset& set) {
+    CHECK(set.size() == 5);
+    io::write_file(folder / "some.csv", rows(9, 3));
+  }) == 5);
+  CHECK(io::read_file(folder / "after.csv") == io::read_file(folder / "before.csv"));
+  // Who refuses the rows keeps the file from being written.
+  CHECK_THROWS_AS(model.predict_csv(folder / "some.csv", folder / "none.csv",
+                                    [](const data::Dataset&) { throw ValueError("no"); }),
+                  ValueError);
+  CHECK_FALSE(std::filesystem::exists(folder / "none.csv"));
+}
+
+TEST_CASE("evaluate: the names of broken samples are listed a fixed number of times") {
+  // Every tenth sample cannot be read, and has no target.
+  class Broken : public data::DatasetWith<data::Provenance> {
+   public:
+    Broken() : DatasetWith({.input_shape = {kClasses}, .classes = kClasses}) {}
+    std::int64_t size() const override { return 400; }
+    void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+      auto* x = static_cast<float*>(inputs);
+      auto* y = static_cast<std::int64_t*>(targets);
+      for (const std::int64_t k : indices) {
+        x = std::fill_n(x, kClasses, static_cast<float>(k % 7));
+        *y++ = k % 10 == 0 ? data::kIgnoredTarget : k % kClasses;
+      }
+    }
+    std::vector<std::string> broken() const override {
+      ++lists;
+      std::vector<std::string> out;
+      for (std::int64_t k = 0; k < size(); k += 10) out.push_back(sample_name(k));
+      return out;
+    }
+    bool any_broken() const override { return true; }
+    mutable std::atomic<int> lists = 0;
+  };
+  const auto lists_for = [](std::int64_t batch) {
+    const auto set = std::make_shared<Broken>();
+    data::Loader loader(data::subset(set,
+                                     [] {
+                                       std::vector<std::int64_t> all(400);
+                                       std::iota(all.begin(), all.end(), std::int64_t{0});
+                                       return all;
+                                     }()),
+                        {.batch = batch, .shuffle = false});
+    const Given net;
+    optim::Sgd sgd(net, {.lr = 0});
+    train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, {});
+    CHECK(trainer.evaluate(loader).items == 360);
+    return set->lists.load();
+  };
+  CHECK(lists_for(2) == lists_for(400));
 }
 
 TEST_CASE("predict: all samples of a set in order, in batches, with names") {

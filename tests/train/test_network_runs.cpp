@@ -98,6 +98,26 @@ TEST_CASE("network runs: errors are found before a folder is created") {
   CHECK_THROWS_WITH_AS(run("\"classes\"", "3"),
                        doctest::Contains("end the file's layers with { linear = \"classes\" }"),
                        ShapeError);
+  // Maps: of a network whose outputs are no vector, and of targets that are classes of pixels.
+  io::save_npy(folder / "x.npy", zeros({20, 1, 28, 28}).compute());
+  io::save_npy(folder / "one.npy", zeros({20, 1}).compute());
+  io::save_npy(folder / "pixels.npy", zeros({20, 28, 28}, DType::Int64).compute());
+  const auto maps = [&](const std::string& task, const std::string& targets) {
+    const std::string other_file = folder / "other.toml";
+    io::write_file(other_file,
+                   "input = [1, 28, 28]\nclasses = 1\nlayers = [ { conv2d = 1, kernel = 1 } ]\n");
+    Settings other = Settings::for_model(other_file);
+    other.set("task", task);
+    other.set("data", "npy:" + (folder / "x.npy") + "," + (folder / targets));
+    train::start_run(other, folder / "run");
+  };
+  CHECK_THROWS_WITH_AS(
+      maps("regression", "one.npy"),
+      doctest::Contains("end the file's layers with \"flatten\" and { linear = \"classes\" }"),
+      ShapeError);
+  CHECK_THROWS_WITH_AS(maps("classification", "pixels.npy"),
+                       doctest::Contains("a class for each pixel needs a task of your own"),
+                       ShapeError);
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
   Settings s = Settings::for_model(with("adam", "sgd"));
   s.set("model", "lenet5");

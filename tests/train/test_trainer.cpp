@@ -290,6 +290,35 @@ TEST_CASE("trainer: the loss of an epoch of sequences is the mean over counted t
   }
 }
 
+TEST_CASE("trainer: samples that are not finite are named, and the learning rate is not blamed") {
+  const auto message = [](const Tensor& x, const Tensor& y) {
+    const nn::Sequential net(nn::Linear(2, 1));
+    optim::Sgd sgd(net, {.lr = 0.1});
+    data::Loader loader(data::from_tensors(x, y), {.batch = 16});
+    train::Trainer trainer(
+        net, [](const Tensor& a, const Tensor& b) { return mse_loss(a, b); }, sgd, options());
+    try {
+      trainer.fit(loader);
+    } catch (const NumericError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  std::vector<float> x(64 * 2, 0.5f), y(64, 1.0f);
+  const auto told = [&] { return message(Tensor::from(x, {64, 2}), Tensor::from(y, {64, 1})); };
+  CHECK(told().empty());
+  y[20] = y[40] = std::numeric_limits<float>::infinity();
+  std::string text = told();
+  CHECK(text.find("the targets of 2 samples (the first: sample 21) are NaN or infinite") !=
+        std::string::npos);
+  CHECK(text.find("learning rate") == std::string::npos);
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  text = told();
+  CHECK(text.find("the input of sample 4 and the targets of 2 samples (the first: sample 21) are "
+                  "NaN or infinite") != std::string::npos);
+  CHECK(text.find("learning rate") == std::string::npos);
+}
+
 TEST_CASE("trainer: NaN stops the run, names the layer and does not change the weights") {
   class Poison : public nn::Module {
    public:
@@ -305,6 +334,8 @@ TEST_CASE("trainer: NaN stops the run, names the layer and does not change the w
   CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("1.1 (Poison()): output"),
                        NumericError);
   CHECK(toy::difference(net.state_dict(), before) == "");
+  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("smaller learning rate"),
+                       NumericError);
   set_value(net.parameters()[1], full({4}, std::numeric_limits<double>::infinity()));
   CHECK(train::first_non_finite(net, zeros({2, 2})).find("0 (Linear(2, 4)): parameter 'bias'") ==
         0);

@@ -2,10 +2,16 @@
 // arch_prctl for AMX).
 #include "cpu/kernels/isa.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "base/system/env.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -91,6 +97,19 @@ Isa detect_isa() { return Isa::Base; }
 bool is_amd() { return false; }
 #endif
 
+// The limit that the environment variable TENON_ISA sets.
+Isa isa_of_environment() {
+  const std::string wanted = env_text("TENON_ISA");
+  if (wanted.empty()) return Isa::Neon;
+  std::string names;
+  for (int k = 0; k <= static_cast<int>(Isa::Neon); ++k) {
+    const auto isa = static_cast<Isa>(k);
+    if (wanted == name(isa)) return isa;
+    names += cat(names.empty() ? "" : ", ", name(isa));
+  }
+  throw ValueError(cat("environment variable TENON_ISA is '", wanted, "'; give one of ", names));
+}
+
 }  // namespace
 
 Isa hardware_isa() {
@@ -99,7 +118,8 @@ Isa hardware_isa() {
 }
 
 Isa best_isa() {
-  const Isa limit = static_cast<Isa>(g_limit.load(std::memory_order_relaxed));
+  static const Isa chosen = isa_of_environment();
+  const Isa limit = std::min(chosen, static_cast<Isa>(g_limit.load(std::memory_order_relaxed)));
   const Isa isa = hardware_isa();
   if (isa == Isa::Neon) return limit == Isa::Base ? Isa::Base : Isa::Neon;
   return limit < isa ? limit : isa;

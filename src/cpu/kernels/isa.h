@@ -2,8 +2,8 @@
 // the CPU itself.
 //
 // Kernels call best_isa() at the start of a call. Results of different instruction sets differ in
-// rounding, so a program that needs the same bits everywhere sets a limit. No kernel is compiled
-// for the build machine only.
+// rounding, so a user who needs the same bits on several machines sets TENON_ISA. No kernel is
+// compiled for the build machine only.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ namespace tenon::cpu {
 /// set.
 enum class Isa { Base, Avx2, Avx512, Avx512Bf16, Amx, Neon };
 
-/// The best instruction set that this CPU, this operating system and the limit allow.
+/// The best instruction set that this CPU, this operating system, the environment variable
+/// TENON_ISA and the limit allow. Throws ValueError if TENON_ISA has no known name.
 Isa best_isa();
 /// Limits best_isa() (tests and comparisons). Do not call it while a kernel runs: workspace sizes
 /// depend on it.

@@ -21,7 +21,8 @@ std::string find_idx(const std::string& folder, const std::string& stem, const s
   for (const char* joint : {"-", "."})
     for (const char* ending : {"", ".gz"}) {
       std::string path = cat(folder, "/", stem, joint, kind, ending);
-      if (io::file_exists(path)) return path;
+      if (io::is_there(path)) return path;
+      io::require_visible(path);
     }
   return "";
 }
@@ -50,7 +51,7 @@ IdxLabels load_labels(const std::string& folder, const std::string& stem,
   if (given.rank() != 1)
     throw make_error<FormatError>(FileName{file}, ": contains ", given.shape(),
                                   ", not one label for each image");
-  Tensor targets = valued_targets(given, values, file);
+  Tensor targets = valued_targets(given, values, file, "image");
   return {std::move(targets), std::move(values)};
 }
 

@@ -168,6 +168,10 @@ class ImageSet final
     const std::lock_guard lock(mutex_);
     return {broken_.begin(), broken_.end()};
   }
+  bool any_broken() const override {
+    const std::lock_guard lock(mutex_);
+    return !broken_.empty();
+  }
   bool replaces_broken() const override { return !options_.broken_left_out; }
   bool is_broken(std::int64_t index) const override {
     const std::lock_guard lock(mutex_);

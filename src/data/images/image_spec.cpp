@@ -81,7 +81,7 @@ ImageSource parse_image_spec(const std::string& spec) {
                          : source.kind == "list" ? ":FILE"
                                                  : ":PATTERN"));
   for (std::size_t which = 1; which < parts.size(); ++which) set_option(source, parts, which, spec);
-  check_split_spec(source.divided, spec);
+  check_split_spec(source.divided, spec, source.path);
   source.split.split = source.divided.options;
   source.split.test_path = source.divided.test;
   return source;

@@ -183,7 +183,7 @@ std::shared_ptr<Dataset> subset(std::shared_ptr<const Dataset> dataset,
   const std::int64_t size = dataset->size();
   for (const std::int64_t index : indices)
     if (index < 0 || index >= size)
-      throw ValueError(cat("subset: there is no sample ", index, " in ", dataset->describe(),
+      throw ValueError(cat("subset: there is no index ", index, " in ", dataset->describe(),
                            "; indices are from 0 to ", size - 1));
   DatasetInfo info = dataset->info();
   info.description = cat(indices.size(), " of (", dataset->describe(), ")");

@@ -12,6 +12,7 @@ Provenance::~Provenance() = default;
 std::string Provenance::sample_name(std::int64_t index) const { return cat("sample ", index + 1); }
 Notes Provenance::notes() const { return {}; }
 std::vector<std::string> Provenance::broken() const { return {}; }
+bool Provenance::any_broken() const { return !broken().empty(); }
 
 AugmentedSamples::~AugmentedSamples() = default;
 ImageSamples::~ImageSamples() = default;
@@ -64,6 +65,11 @@ Notes Dataset::notes() const {
 std::vector<std::string> Dataset::broken() const {
   const auto* known = as<Provenance>();
   return known != nullptr ? known->broken() : std::vector<std::string>();
+}
+
+bool Dataset::any_broken() const {
+  const auto* known = as<Provenance>();
+  return known != nullptr && known->any_broken();
 }
 
 std::shared_ptr<const ImageFiles> Dataset::images() const {

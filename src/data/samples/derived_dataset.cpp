@@ -254,6 +254,15 @@ std::vector<std::string> DerivedDataset::broken() const {
   return all;
 }
 
+bool DerivedDataset::any_broken() const {
+  if (picks_images_) {
+    const std::lock_guard lock(mutex_);
+    return !broken_.empty();
+  }
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const auto& set) { return set->any_broken(); });
+}
+
 bool DerivedDataset::all_generated() const {
   return std::all_of(sources_.begin(), sources_.end(),
                      [](const auto& set) { return set->in_memory(); });

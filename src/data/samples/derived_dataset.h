@@ -60,6 +60,7 @@ class DerivedDataset : public Dataset,
   std::string sample_name(std::int64_t index) const final;
   Notes notes() const override;
   std::vector<std::string> broken() const final;
+  bool any_broken() const final;
   void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
                      void* inputs, void* targets) const final;
   std::shared_ptr<const ImageFiles> images() const final { return images_; }

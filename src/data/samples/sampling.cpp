@@ -50,8 +50,8 @@ void check(const WeightedSampling& how, std::int64_t size) {
                          " samples: give one weight for each sample"));
   for (std::size_t k = 0; k < how.weights.size(); ++k)
     if (!std::isfinite(how.weights[k]) || how.weights[k] < 0)
-      throw ValueError(cat("Loader: the weight of sample ", k, " is ", how.weights[k],
-                           ", must be finite and not negative"));
+      throw ValueError(
+          cat("Loader: weights[", k, "] is ", how.weights[k], ", must be finite and not negative"));
   const auto some = std::count_if(how.weights.begin(), how.weights.end(),
                                   [](double weight) { return weight > 0; });
   if (some == 0) throw ValueError("Loader: all weights are 0, so no sample can be drawn");

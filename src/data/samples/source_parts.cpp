@@ -55,6 +55,16 @@ std::size_t path_in_part(const std::string& kind, const std::string& part, std::
   return word || part.find('=') != std::string::npos ? std::string::npos : 0;
 }
 
+bool same_path(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  if (a == b) return true;
+  std::error_code ignored;
+  if (fs::equivalent(a, b, ignored)) return true;
+  const fs::path first = fs::weakly_canonical(a, ignored),
+                 second = fs::weakly_canonical(b, ignored);
+  return !first.empty() && first == second;
+}
+
 void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
                  const std::string& options) {
   if (parts[which].empty())

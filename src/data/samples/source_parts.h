@@ -18,6 +18,10 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths =
 /// Position of the path in part `which` of a source of this kind; npos if it has none.
 std::size_t path_in_part(const std::string& kind, const std::string& part, std::size_t which);
 
+/// Whether two paths name the same file or folder. Patterns of shards are compared by their folder
+/// and their text.
+bool same_path(const std::string& a, const std::string& b);
+
 /// Throws ValueError for an option that is given twice with different values. Options of which a
 /// source takes several (drop, category, date) may be repeated.
 void refuse_repeated_options(const std::string& spec, const std::string& kind,

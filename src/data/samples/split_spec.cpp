@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/str.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
@@ -74,10 +75,15 @@ bool read_split_option(const std::string& part, const std::string& spec, SplitSp
   return true;
 }
 
-void check_split_spec(const SplitSpec& split, const std::string& spec) {
+void check_split_spec(const SplitSpec& split, const std::string& spec, const std::string& samples) {
   if (!split.test.empty() && (split.options.test || split.options.folds != 0))
     throw ValueError(cat("data '", spec, "': the test part has files of its own: leave out '",
                          split.options.test ? "split" : "fold", "'"));
+  if (!split.test.empty() && same_path(samples, split.test))
+    throw make_error<ValueError>(
+        "data '", spec, "': the test part ", FileName{split.test},
+        " is the training part: name another one, or leave it out and divide the samples "
+        "(split=SHARE)");
 }
 
 void allow_split_options(const SplitSpec& split, std::string_view allowed, const std::string& spec,

@@ -25,8 +25,9 @@ constexpr const char* kSplitOptions =
 /// Parses one option; false if it is not a split option. Throws ValueError.
 bool read_split_option(const std::string& part, const std::string& spec, SplitSpec& out);
 
-/// Throws ValueError if the test part is in separate files and also requested from the split.
-void check_split_spec(const SplitSpec& split, const std::string& spec);
+/// Throws ValueError if the test part is in separate files and also requested from the split, or if
+/// these files are the samples themselves, at the path `samples`.
+void check_split_spec(const SplitSpec& split, const std::string& spec, const std::string& samples);
 
 /// Throws ValueError if an option is not in `allowed`, a list such as "validation seed".
 void allow_split_options(const SplitSpec& split, std::string_view allowed, const std::string& spec,

@@ -129,11 +129,11 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
-      throw ValueError(cat(what, ": label ", values[i], " of sample ", i, " is negative; ",
+      throw ValueError(cat(what, ": label ", values[i], " of sample ", i + 1, " is negative; ",
                            kIgnoredTarget,
                            " is the only negative label, of samples that do not count"));
     if (classes > 0 && values[i] >= classes)
-      throw ValueError(cat(what, ": label ", values[i], " of sample ", i,
+      throw ValueError(cat(what, ": label ", values[i], " of sample ", i + 1,
                            " is not below the number of classes, ", classes));
     most = std::max(most, values[i]);
   }
@@ -145,7 +145,7 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
 }
 
 Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
-                      const std::string& what) {
+                      const std::string& what, const char* unit) {
   std::vector<std::int64_t> found = to_int64(labels, what, "class labels");
   const bool known = !values.empty();
   if (!known) {
@@ -160,7 +160,7 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     if (found[i] == kIgnoredTarget) continue;
     const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
     if (at == values.end() || *at != found[i])
-      throw ValueError(cat(what, ": label ", found[i], " of sample ", i,
+      throw ValueError(cat(what, ", ", unit, " ", i + 1, ": label ", found[i],
                            " does not occur in the training part"));
     found[i] = at - values.begin();
   }

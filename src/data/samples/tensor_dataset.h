@@ -35,14 +35,15 @@ struct TensorDatasetParts {
 std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 
 /// Labels as int64 [N]. Throws if a label is negative or not below `classes`; counts the classes if
-/// that is 0.
+/// that is 0. `what` begins the message, which counts samples from 1, as Dataset::sample_name().
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what);
 
 /// Maps labels that are class names, such as 10 and 20 or -1 and 1, to class numbers: the distinct
 /// values in ascending order. Empty `values` are filled from `labels`; otherwise a label that is
-/// not in `values` is a ValueError. kIgnoredTarget is kept.
+/// not in `values` is a ValueError, which names the sample by `unit`: "row". kIgnoredTarget is
+/// kept.
 Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
-                      const std::string& what);
+                      const std::string& what, const char* unit);
 /// Names of these classes, and a note on their numbering; none if the labels are 0, 1, 2 …
 void name_by_values(TensorDatasetParts& set, const std::vector<std::int64_t>& values,
                     const std::string& what);

@@ -20,7 +20,7 @@
 namespace tenon::data {
 namespace {
 
-const std::vector<std::string> kMarks{"<pad>", "<s>", "</s>"};
+std::vector<std::string> marks() { return {"<pad>", "<s>", "</s>"}; }
 
 struct TextPair {
   std::string source, target;
@@ -247,7 +247,7 @@ Vocabulary vocabulary_of_pairs(const PairFiles& files, const std::string& file,
   std::vector<TextPair> train, others;
   for (std::size_t k = 0; k < files.pairs.size(); ++k)
     (chosen.parts[k] == Split::Train ? train : others).push_back(files.pairs[k]);
-  return Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
+  return Vocabulary::pieces(text_of(train), options.pieces, text_of(others), marks());
 }
 
 template <class VocabularyOf>
@@ -325,7 +325,7 @@ TrainingNumbers training_numbers(const NumberPairOptions& options) {
   const auto some = std::span(pairs).first(std::min(pairs.size(), kPairsThatTeachPieces));
   // All characters of the three languages are in the vocabulary, whichever numbers were drawn.
   Vocabulary vocabulary = Vocabulary::pieces(
-      text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
+      text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", marks());
   return {std::move(pairs), std::move(vocabulary)};
 }
 

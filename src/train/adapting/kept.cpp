@@ -22,6 +22,7 @@
 #include "train/adapting/frozen.h"
 #include "train/adapting/kept_file.h"
 #include "train/batches/batches.h"
+#include "train/batches/device_text.h"
 
 namespace tenon::train {
 namespace {
@@ -74,14 +75,6 @@ class KeptSet final : public data::DerivedDataset {
 
   std::vector<std::shared_ptr<const KeptRecords>> variants_;
 };
-
-std::string device_text() {
-  const Device device = current_device();
-  if (device.kind == Device::Kind::Cpu) return cat("cpu ", system_info().isa);
-  for (const GpuInfo& gpu : cuda_info().gpus)
-    if (gpu.device == device.str()) return gpu.name;
-  return device.str();
-}
 
 std::string text_of(const data::LoaderOptions& o) {
   std::string out = cat(o.scale ? 1 : 0, " ", o.mean, " ", o.std);
@@ -248,7 +241,7 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
     std::string why;
     auto records = folder_.read(key, set.size(), bytes, why);
     if (records == nullptr) throw KeptError(why);
-    if (!set.broken().empty()) folder_.remove(key);
+    if (set.any_broken()) folder_.remove(key);
     return records;
   }
   const Clock::time_point start = Clock::now();
@@ -258,7 +251,7 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
     all.insert(all.end(), records.begin(), records.end());
   });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  if (on_disk_ && seconds >= kWorthKeeping && set.broken().empty()) {
+  if (on_disk_ && seconds >= kWorthKeeping && !set.any_broken()) {
     try {
       write([&all](KeptWriter& file) { file.add(all); });
     } catch (const KeptError& error) {

@@ -12,7 +12,7 @@ namespace tenon::train {
 
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
   // Targets of another type are computed from the class by a user's function.
-  if (set.broken().empty() || batch.target.dtype() != DType::Int64 || batch.target.numel() == 0)
+  if (!set.any_broken() || batch.target.dtype() != DType::Int64 || batch.target.numel() == 0)
     return true;
   const std::vector<std::int64_t> targets = batch.target.to_vector<std::int64_t>();
   const std::ptrdiff_t each = std::ssize(targets) / batch.size;

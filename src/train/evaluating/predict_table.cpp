@@ -102,13 +102,17 @@ std::int64_t columns_of_first_row(const std::string& bytes, const std::string& f
 
 }  // namespace
 
+std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
+  const data::CsvSpec spec = rows_of(source, opened_->model.data);
+  return open_rows(spec, io::read_file(spec.file));
+}
+
 // A table is parsed once, and once more if its labels cannot be read: whether it has the columns of
 // an attempt is known before its rows are read.
-std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
+std::shared_ptr<data::Dataset> TrainedModel::open_rows(const data::CsvSpec& spec,
+                                                       const std::string& bytes) const {
   const std::int64_t wanted = info().input.numel();
-  const data::CsvSpec spec = rows_of(source, opened_->model.data);
   const std::string& file = spec.file;
-  const std::string bytes = io::read_file(file);
   const auto open = [&](const data::CsvOptions& how) {
     return data::make_tensor_dataset(data::parse_csv(bytes, file, how));
   };
@@ -161,14 +165,19 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 
-std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
-  const auto set = open_rows(source);
-  const bool numbers = is_numeric(task_->output_form());
+// The file is read once: if it changed in between, predictions would stand beside other rows.
+std::int64_t TrainedModel::predict_csv(
+    const std::string& source, const std::string& out,
+    const std::function<void(const data::Dataset& rows)>& check) const {
   const data::CsvSpec spec = rows_of(source, opened_->model.data);
   const std::string& file = spec.file;
+  std::string bytes = io::read_file(file);
+  const auto set = open_rows(spec, bytes);
+  if (check) check(*set);
+  const bool numbers = is_numeric(task_->output_form());
   const data::CsvOptions& options = spec.options;
-  const std::string bytes =
-      io::read_text(file, options.rows.encoding, table_ ? table_->encoding : "");
+  bytes =
+      io::to_utf8(std::move(bytes), options.rows.encoding, file, table_ ? table_->encoding : "");
   io::CsvFormat format = data::csv_format(options.rows, file);
   const std::string& decimal =
       options.decimal.empty() && table_ ? table_->decimal : options.decimal;

@@ -18,6 +18,7 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
+#include "data/samples/not_finite_samples.h"
 #include "data/samples/sample_pieces.h"
 #include "train/batches/batches.h"
 #include "train/batches/resident.h"
@@ -35,27 +36,12 @@
 namespace tenon::train {
 namespace {
 
-// Of quantities: how many are NaN or infinite.
-std::int64_t not_finite_targets(const data::Dataset& set) {
-  if (!is_floating(set.target_dtype())) return 0;
-  std::int64_t out = 0;
-  data::for_each_piece(set, [&](std::string_view, std::string_view targets, const auto& numbers) {
-    const Tensor values = Tensor::from_data(
-        targets.data(), with_count(std::ssize(numbers), set.target_shape()), set.target_dtype());
-    for (const double value : cast(values, DType::Float64).to_vector<double>())
-      out += !std::isfinite(value);
-  });
-  return out;
-}
-
 // Why a loss is not finite.
 Note note_on_loss(const Evaluation& evaluation, const data::Dataset& set) {
   constexpr char kSo[] = ", so the metrics have no meaning";
   if (evaluation.targets == 0) return {cat("no target counts", kSo), 1, {}};
-  if (const std::int64_t count = not_finite_targets(set); count > 0)
-    return {cat(count, count == 1 ? " target is not finite" : " targets are not finite", kSo),
-            count,
-            {}};
+  if (const data::NotFiniteSamples found = data::not_finite_samples(set); found.any())
+    return {cat(found.text(), kSo), found.inputs + found.targets, {}};
   return {cat("the outputs of the network are not finite", kSo), 1, {}};
 }
 
@@ -299,7 +285,7 @@ void TrainedModel::predict_batch(
   batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
            Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
   const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (classes && !set.broken().empty()) {  // samples that cannot be decoded have no class
+  if (classes && set.any_broken()) {  // samples that cannot be decoded have no class
     const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
     std::erase_if(numbers, [&](std::int64_t n) {
       return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;

@@ -45,7 +45,7 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader,
       meter->add({outcome.scores, batch.target, outcome.correct, outcome.targets, step.ignored()});
     if (progress) progress(k, loader.batches());
   }
-  if (out.items == 0 && !set.broken().empty())
+  if (out.items == 0 && set.any_broken())
     throw FormatError(
         cat("no sample of ", set.describe(), " could be decoded, as ", set.broken().front()));
   out.ignored = of_targets - out.targets;

@@ -169,6 +169,7 @@ class Fit {
   void account(const Queued& step);
   /// Number of queued steps, whether or not their results have been read.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
+  std::string fault_of_samples(const Tensor& input, const Tensor& target) const;
   [[noreturn]] void not_finite(const Queued& step, double loss);
   [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what);
   void watch_finite();

@@ -13,9 +13,11 @@
 #include "base/system/log.h"
 #include "io/tensors/safetensors.h"
 #include "train/adapting/tensor_names.h"
+#include "train/batches/device_text.h"
 #include "train/batches/lengths.h"
 #include "train/fitting/fit.h"
 #include "train/runs/data_digest.h"
+#include "train/runs/epoch_table.h"
 #include "train/runs/model_file.h"
 
 namespace tenon::train {
@@ -44,8 +46,8 @@ void Fit::prepare() {
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   if (o_.write_beside) o_.write_beside(folder_->path());
   folder_->open_logs(p_, own_metrics(task_));
-  folder_->append_json(
-      json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
+  folder_->append_json(json_begin_line(o_.resume ? "resume" : "start", p_, total_,
+                                       t_.optimizer->describe(), device_text()));
   if (last_saved_ < 0)
     checkpoint_aside();
   else
@@ -197,7 +199,9 @@ Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::current().seed();
   p_.generator_counter = Generator::current().counter();
-  Checkpoint out{"", {}, p_, o_.settings_toml};
+  Checkpoint out{"", {}, {}, o_.settings_toml};
+  static_cast<StepState&>(out.progress) = p_;
+  out.epochs = add_epochs(p_.history, out.tensors);
   for (const auto& [key, value] : o_.model_metadata)
     if (key == kModelKey) out.model = value;
   const auto add = [&out](const char* prefix, const StateDict& state) {

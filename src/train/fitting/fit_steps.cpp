@@ -10,6 +10,7 @@
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "data/samples/not_finite_samples.h"
 #include "graph/on_host.h"
 #include "train/batches/mixing.h"
 #include "train/fitting/fit.h"
@@ -57,10 +58,25 @@ void Fit::open_steps() {
   ahead_ = 1;
 }
 
+// What is said of the samples of a step if they are not finite; "" if they are.
+std::string Fit::fault_of_samples(const Tensor& input, const Tensor& target) const {
+  if (is_finite(input) && is_finite(target)) return "";
+  const data::Dataset& set = train_->dataset();
+  if (set.in_memory())
+    if (const data::NotFiniteSamples found = data::not_finite_samples(set); found.any())
+      return found.text();
+  return cat(is_finite(input) ? "a target" : "an input",
+             " of this step is NaN or infinite, as the data loader gives it");
+}
+
 void Fit::not_finite(const Queued& step, double loss) {
-  const Tensor input = step.target.defined()
-                           ? step.input
-                           : t_.train_step->set()->input(select(step.input, 0, step.row)).compute();
+  Tensor input = step.input, target = step.target;
+  if (!target.defined()) {
+    const Tensor numbers = select(step.input, 0, step.row);
+    input = t_.train_step->set()->input(numbers).compute();
+    target = t_.train_step->set()->target(numbers).compute();
+  }
+  const std::string samples = fault_of_samples(input, target);
   // The same random draws as in the step that failed.
   Generator::current().set_state(step.seed, step.counter);
   t_.net.train();
@@ -75,6 +91,11 @@ void Fit::not_finite(const Queued& step, double loss) {
          cat("the loss is ", loss, ", because the initial weights are not finite",
              first_not_finite() != nullptr ? cat(" (the first: ", first_not_finite()->name, ")")
                                            : ""));
+  if (!samples.empty())
+    fail(p_.step + 1, samples,
+         cat("the loss is ", loss, "; ", samples,
+             kept ? ". The weights before this step are kept" : kOverflown,
+             ". Remove these samples, or replace the values"));
   fail(p_.step + 1, culprit,
        cat("the loss is ", loss, "; ",
            culprit.empty() ? "every layer's output is finite, so it arises in the loss function"

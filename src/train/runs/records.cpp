@@ -9,6 +9,7 @@
 #include <set>
 
 #include <tenon/error.h>
+#include <tenon/system.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -118,10 +119,9 @@ void for_each_line(const std::string& text,
 
 }  // namespace
 
-std::string to_json(const Progress& p) {
-  Json schedule = Json::object(), history = Json::array();
+std::string to_json(const StepState& p) {
+  Json schedule = Json::object();
   for (const auto& [key, value] : p.schedule) schedule[key] = number(value);
-  for (const EpochReport& e : p.history) history.append(to_json(e));
   return io::json_text(Json()
                            .add("step", p.step)
                            .add("steps_per_epoch", p.steps_per_epoch)
@@ -140,8 +140,7 @@ std::string to_json(const Progress& p) {
                            .add("targets", p.targets)
                            .add("items", p.items)
                            .add("seconds", number(p.seconds))
-                           .add("schedule", std::move(schedule))
-                           .add("history", std::move(history)));
+                           .add("schedule", std::move(schedule)));
 }
 
 Progress progress_from_json(const std::string& text, const std::string& source) {
@@ -168,7 +167,8 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.seconds = to_double(json.at("seconds"));
     for (const auto& [key, value] : json.at("schedule").members())
       p.schedule[key] = to_double(value);
-    for (const Json& e : json.at("history").items()) p.history.push_back(epoch_from(e));
+    if (const Json* history = json.find("history"))
+      for (const Json& e : history->items()) p.history.push_back(epoch_from(e));
     if (p.first_epoch < 0 || p.first_step < 0 || p.step < p.first_step || p.steps_per_epoch < 1)
       throw FormatError("negative counts");
     return p;
@@ -276,14 +276,16 @@ std::string json_event_line(const std::string& event, std::int64_t step,
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
-std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
-                            const std::string& detail) {
+std::string json_begin_line(const std::string& event, const StepState& progress, std::int64_t total,
+                            const std::string& detail, const std::string& device) {
   return io::json_text(Json()
                            .add("event", event)
                            .add("step", progress.step)
                            .add("total", total)
                            .add("steps_per_epoch", progress.steps_per_epoch)
-                           .add("detail", detail),
+                           .add("detail", detail)
+                           .add("device", device)
+                           .add("version", version()),
                        -1, io::NoUtf8::IsReplaced);
 }
 
@@ -310,12 +312,17 @@ RunLog read_log(const std::string& text) {
     const auto whole = [&](const char* key) {
       return is_number(key) ? json.at(key).get<std::int64_t>() : 0;
     };
+    const auto word = [&](const char* key) {
+      const Json* found = json.find(key);
+      return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+    };
     if (*event == "step" && is_number("loss") && is_number("lr"))
       out.steps.push_back({number, json.at("loss").get<double>(), json.at("lr").get<double>()});
     if (*event == "test")
       if (const auto test = test_from(json)) out.tests.push_back(*test);
     if (*event == "start" || *event == "resume")
-      out.begins.push_back({number, whole("total"), whole("steps_per_epoch")});
+      out.begins.push_back(
+          {number, whole("total"), whole("steps_per_epoch"), word("device"), word("version")});
   });
   return out;
 }

@@ -13,8 +13,8 @@
 
 namespace tenon::train {
 
-/// Progress of a run after a step.
-struct Progress {
+/// Progress of a run after a step, without the reports of its epochs.
+struct StepState {
   std::int64_t step = 0;  ///< steps done
   std::int64_t steps_per_epoch = 0;
   /// The resumed run must have the same values. If drop_last changed, epochs have one step more or
@@ -32,7 +32,6 @@ struct Progress {
   std::int64_t correct = 0, targets = 0, items = 0;
   double seconds = 0;
   std::map<std::string, double> schedule;
-  std::vector<EpochReport> history;
 
   /// Complete epochs in the first `steps` steps, and the remaining steps. Before the step at which
   /// the epoch length changed, only the last step of the previous epoch may be requested.
@@ -50,9 +49,14 @@ struct Progress {
     return first_step + (epochs - first_epoch) * steps_per_epoch;
   }
 };
+/// With the reports of all epochs that are done.
+struct Progress : StepState {
+  std::vector<EpochReport> history;
+};
 
-std::string to_json(const Progress& progress);
-/// Throws FormatError naming `source` if the text was not written by to_json().
+std::string to_json(const StepState& state);
+/// Throws FormatError naming `source` if the text was not written by to_json(). Checkpoints of
+/// earlier builds have the reports of epochs in this text.
 Progress progress_from_json(const std::string& text, const std::string& source);
 
 /// The metrics of a task that have columns of their own in log.csv, after those that every log
@@ -71,9 +75,9 @@ std::string json_line(const TestReport& test);
 std::string json_step_line(std::int64_t step, double loss, double lr);
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail = "");
-/// For a session that continues from `progress` and ends at step `total`.
-std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
-                            const std::string& detail);
+/// For a session that continues from `progress` and ends at step `total`. `device`: device_text().
+std::string json_begin_line(const std::string& event, const StepState& progress, std::int64_t total,
+                            const std::string& detail, const std::string& device);
 
 /// The lines of a log.jsonl up to `step`; incomplete lines are dropped.
 std::string json_log_until(const std::string& text, std::int64_t step);
@@ -88,6 +92,8 @@ struct RunLog {
     std::int64_t step = 0;             ///< last step before the session
     std::int64_t total = 0;            ///< as in json_begin_line(); 0 in lines of older versions
     std::int64_t steps_per_epoch = 0;  ///< the same
+    std::string device{};              ///< the same; "" in lines of older versions
+    std::string version{};             ///< Tenon's; "" in lines of older versions
   };
   std::vector<Step> steps;
   std::vector<Begin> begins;

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/system/folder_names.h"
 #include "data/images/image_items.h"
+#include "data/samples/published_sets.h"
 #include "data/samples/source_parts.h"
 #include "io/file.h"
 #include "io/text/encoding.h"
@@ -76,16 +77,6 @@ std::vector<fs::path> folders_from(const std::string& run_dir) {
   return out;
 }
 
-// Patterns of shards are compared by their folder and their text.
-bool same_path(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  std::error_code ignored;
-  if (fs::equivalent(a, b, ignored)) return true;
-  const fs::path first = fs::weakly_canonical(a, ignored),
-                 second = fs::weakly_canonical(b, ignored);
-  return !first.empty() && first == second;
-}
-
 // The last name of a path, whether or not it ends with a slash.
 std::string last_name(const std::string& path) {
   const fs::path whole = fs::path(path).lexically_normal();
@@ -97,19 +88,18 @@ bool all_same(const std::vector<std::string>& a, const std::vector<std::string>&
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
 }
 
-}  // namespace
-
-void refuse_tested_training(const DataSource& source) {
-  const std::size_t count = source.paths.size();
-  const std::string test = !source.test.empty()                 ? source.test
-                           : source.kind == "npy" && count == 4 ? source.paths[2]
-                                                                : std::string();
-  if (count > 0 && !test.empty() && same_path(source.paths[0], test))
-    throw make_error<ValueError>(
-        "data '", source.text, "': the test part ", FileName{test},
-        " is the training part: name another one, or leave it out and divide the "
-        "samples (split=SHARE)");
+// MNIST has the files of "idx:FOLDER".
+std::string format_of(const DataSource& source) {
+  return source.kind == "mnist" ? "idx" : source.kind;
 }
+
+// The paths, or the folder of a published dataset that is named without one.
+std::vector<std::string> places_of(const DataSource& source) {
+  if (source.has_path() || source.known == nullptr || !source.known->published) return source.paths;
+  return {data::published_folder(source.kind)};
+}
+
+}  // namespace
 
 bool read_alike(const DataSource& a, const DataSource& b) {
   if (!a.has_path() || !b.has_path()) return a.text == b.text;
@@ -118,10 +108,10 @@ bool read_alike(const DataSource& a, const DataSource& b) {
 }
 
 bool is_own_data(const DataSource& given, const DataSource& own) {
-  if (own.text.empty() || given.kind != own.kind) return false;
+  if (own.text.empty() || format_of(given) != format_of(own)) return false;
   if (!given.has_path() && !own.has_path()) return true;
-  return all_same(given.paths, own.paths, same_path) &&
-         (given.test.empty() || same_path(given.test, own.test));
+  return all_same(places_of(given), places_of(own), data::same_path) &&
+         (given.test.empty() || data::same_path(given.test, own.test));
 }
 
 std::optional<std::string> moved_data(const DataSource& given, const DataSource& own) {

@@ -46,9 +46,6 @@ std::string read_as_run(const DataSource& given, const DataSource& own);
 /// kind, same number of files, same options.
 bool read_alike(const DataSource& a, const DataSource& b);
 
-/// Throws ValueError if the test part is the training part.
-void refuse_tested_training(const DataSource& source);
-
 /// The source with the length of text windows set to the network's context, and lines limited to
 /// it, unless the source sets a length.
 std::string as_long_as_seen(const DataSource& source, const models::Info& model);

@@ -22,13 +22,14 @@
 #include "base/system/log.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
+#include "train/runs/epoch_table.h"
 #include "train/runs/sample_record.h"
 
 namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kSettingsKey[] = "settings", kDescriptionKey[] = "model";
+constexpr char kSettingsKey[] = "settings", kDescriptionKey[] = "model", kEpochsKey[] = "epochs";
 constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -76,8 +77,11 @@ Checkpoint load(const std::string& path) {
     const auto found = file.metadata.find(key);
     return found == file.metadata.end() ? std::string() : found->second;
   };
-  return {path, std::move(file.tensors), progress_from_json(state->second, path),
-          text(kSettingsKey), text(kDescriptionKey)};
+  Progress progress = progress_from_json(state->second, path);
+  if (const std::string columns = text(kEpochsKey); !columns.empty())
+    progress.history = take_epochs(columns, file.tensors, path);
+  return {path, std::move(file.tensors), std::move(progress), text(kSettingsKey),
+          text(kDescriptionKey)};
 }
 
 }  // namespace
@@ -103,7 +107,7 @@ Settings settings_of_run(const std::string& dir) {
     throw make_error<IoError>(FileName{dir}, " holds ", folds,
                               " folds, and each fold is a run: give one of them, as in ", dir,
                               "/fold-1");
-  if (io::is_hidden(file)) (void)io::read_file(file);  // throws with the reason
+  io::require_visible(file);
   if (!io::is_there(file))
     throw make_error<IoError>(
         FileName{dir},
@@ -272,6 +276,7 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   io::Metadata head{{"format", kFormat}, {"state", to_json(checkpoint.progress)}};
   if (!checkpoint.settings.empty()) head.emplace(kSettingsKey, checkpoint.settings);
   if (!checkpoint.model.empty()) head.emplace(kDescriptionKey, checkpoint.model);
+  if (!checkpoint.epochs.empty()) head.emplace(kEpochsKey, checkpoint.epochs);
   io::save_checked_safetensors(path, checkpoint.tensors, head);
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);

@@ -86,7 +86,7 @@ std::optional<SeenSamples> DataRecord::test_seen() {
   awaited_ = true;
   if (looking_up_.valid()) seen_ = looking_up_.get(), is_known_ = true;
   // If images were found to be broken since, the look-up is repeated without them.
-  const bool broken = sets_.test != nullptr && !sets_.test->broken().empty();
+  const bool broken = sets_.test != nullptr && sets_.test->any_broken();
   if (is_known_ && !broken) return seen_;
   if (record_ == nullptr) read();
   seen_ = look_up();

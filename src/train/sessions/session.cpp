@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/system/cache_file.h"
 #include "data/loading/prefetch.h"
+#include "data/samples/not_finite_samples.h"
 #include "graph/on_host.h"
 #include "io/file.h"
 #include "optim/warmup.h"
@@ -105,12 +106,21 @@ data::SourceOptions source_options(const ResolvedModel& model,
 
 namespace {
 
+// A network that has seen a NaN computes nothing else, whatever the learning rate. What targets may
+// be, the task says.
+void require_finite_inputs(const data::Dataset& set, data::Split part, const std::string& data) {
+  if (!set.in_memory()) return;  // the first step that reads such a sample reports it
+  const data::NotFiniteSamples found = data::not_finite_samples(set);
+  if (found.inputs > 0) data::refuse_not_finite(found, part, data);
+}
+
 // Null where the source has no such part.
 std::shared_ptr<const data::Dataset> open_part(const ResolvedRun& run, const data::Source& source,
                                                data::Split part) {
   const std::shared_ptr<data::Dataset> set = source.open(part);
   if (set == nullptr) return nullptr;
   if (run.settings.strict) refuse_notes(set->notes());
+  require_finite_inputs(*set, part, run.settings.data);
   return fitted(run, set, part);
 }
 

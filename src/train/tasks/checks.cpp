@@ -41,15 +41,17 @@ void require_input(const Task& task, const TaskData& data) {
                                other_network(task, data));
 }
 
-void refuse_outputs(const TaskData& data, std::int64_t given, const std::string& noun,
+void refuse_outputs(const TaskData& data, const Shape& output, const std::string& noun,
                     const std::string& advice) {
   const Settings& settings = data.settings;
-  const std::int64_t wanted = settings.classes;
+  const std::int64_t wanted = settings.classes, given = output.numel() / 2;  // of two samples
   throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
           " for a sample, where '", settings.data, "' has ", wanted, " ", noun,
-          settings.network.empty() ? ": choose a model with as many outputs"
-                                   : ": end the file's layers with { linear = \"classes\" }",
+          settings.network.empty()
+              ? ": choose a model with as many outputs"
+              : cat(": end the file's layers with ", output.rank() > 2 ? "\"flatten\" and " : "",
+                    "{ linear = \"classes\" }"),
           settings.network.empty() && data.model.input.rank() == 1
               ? cat(", as mlp:", data.set.input_shape().numel(), "-64-", wanted)
               : std::string(),

@@ -91,6 +91,9 @@ void Classification::check_data(const TaskData& data, data::Split part) const {
                          "; for numeric targets, use --task regression",
                          data.set.target_shape().numel() > 1
                              ? ", or --task multi_label if each is a label from 0 to 1"
+                             : "",
+                         data.set.target_shape().rank() > 1
+                             ? "; a class for each pixel needs a task of your own (register_task())"
                              : ""));
 }
 
@@ -101,7 +104,7 @@ void Classification::check_outputs(const TaskData& data, const Shape& output) co
   if (output.rank() == 2 && given >= wanted) return;
   // 1,000 different prices in 200 rows are no classes.
   refuse_outputs(
-      data, given, "classes",
+      data, output, "classes",
       wanted > data.set.size() ? "; or, for numeric targets, use --task regression" : "");
 }
 

@@ -119,7 +119,7 @@ class MultiLabel final : public Task {
   }
   void check_outputs(const TaskData& data, const Shape& output) const override {
     const std::int64_t given = output.numel() / 2;
-    if (given != data.settings.classes) refuse_outputs(data, given, "labels");
+    if (given != data.settings.classes) refuse_outputs(data, output, "labels");
   }
   nn::Loss loss(const TaskNetwork&) const override { return LabelLoss{}; }
   Tensor random_targets(const Shape& scores) const override {

@@ -4,6 +4,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "data/samples/not_finite_samples.h"
 #include "train/adapting/standardized.h"
 #include "train/tasks/tasks.h"
 
@@ -48,13 +49,21 @@ TaskWords Regression::words(const models::Info&) const {
 
 void Regression::set_reading(data::SourceOptions& options) const { options.classes = false; }
 
+// One target that is not finite makes the loss of every step NaN.
+void Regression::check_data(const TaskData& data, data::Split part) const {
+  Task::check_data(data, part);
+  if (!data.set.in_memory()) return;
+  const data::NotFiniteSamples found = data::not_finite_samples(data.set);
+  if (found.targets > 0) data::refuse_not_finite(found, part, data.settings.data);
+}
+
 std::int64_t Regression::outputs(const data::Dataset& set) const {
   return set.target_shape().numel();
 }
 
 void Regression::check_outputs(const TaskData& data, const Shape& output) const {
   const std::int64_t given = output.numel() / 2, wanted = data.settings.classes;
-  if (given != wanted) refuse_outputs(data, given, wanted == 1 ? "target" : "targets");
+  if (given != wanted) refuse_outputs(data, output, wanted == 1 ? "target" : "targets");
 }
 
 std::string Regression::network_for(const data::Dataset& set) const {

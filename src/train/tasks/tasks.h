@@ -19,10 +19,10 @@ const Task& task_for(const Task& task, const data::Dataset& set);
 /// Throws ShapeError unless the samples have the network's input shape, or for a network with
 /// vector input the same number of values. Names a network that takes them.
 void require_input(const Task& task, const TaskData& data);
-/// Throws the ShapeError of Task::check_outputs(): the network gives `given` numbers for a sample,
-/// where the data has Settings::classes targets or classes (`noun`, "class" or "target"). `advice`
-/// ends the message.
-[[noreturn]] void refuse_outputs(const TaskData& data, std::int64_t given, const std::string& noun,
+/// Throws the ShapeError of Task::check_outputs() about its `output`: the data has
+/// Settings::classes targets or classes for a sample (`noun`, "classes" or "target"). `advice` ends
+/// the message.
+[[noreturn]] void refuse_outputs(const TaskData& data, const Shape& output, const std::string& noun,
                                  const std::string& advice = "");
 /// Throws ShapeError unless scores are [N, C] with C >= `classes`.
 void require_scores(const Tensor& scores, std::int64_t classes, bool may_be_maps = false);
