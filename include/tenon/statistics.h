@@ -15,7 +15,7 @@ namespace tenon {
 /// The median along an axis, for an even number of elements the lower of the two in the middle, and
 /// its index. NaN if there is a NaN. PyTorch: `torch.median`.
 TENON_API ValuesAndIndices median(const Tensor& x, int axis, bool keepdim = false);
-/// The median of all elements; a tensor of rank 0.
+/// The median of all elements; a tensor of rank 0. Equal elements share the gradient.
 TENON_API Tensor median(const Tensor& x);
 
 /// The median of the elements that are not NaN along an axis, and its index.

@@ -84,7 +84,11 @@ ValuesAndIndices mode(const Tensor& x, int axis, bool keepdim) {
 Tensor median(const Tensor& x) {
   const Called called("median");
   require_defined("median", x);
-  return median(reshape(x, {x.numel()}), 0).values;
+  const Tensor flat = reshape(x, {x.numel()}), value = median(flat, 0).values;
+  if (!is_floating(x.dtype())) return value;
+  // All elements that are the median share its gradient, as they share that of amax().
+  const Tensor found = detach(value);
+  return where(isnan(found), value, amax(where(eq(flat, found), flat, -kInfinity)));
 }
 
 namespace {

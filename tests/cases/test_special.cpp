@@ -249,6 +249,16 @@ TEST_CASE("masked: indices, and reductions over no element") {
   CHECK(std::isnan(list(masked::median(x, none, 1))[1]));
 }
 
+TEST_CASE("gradients of a median with equal elements, and of entr at 0, are PyTorch's") {
+  const Tensor x = variable(numbers({2, 1, 2, 3, 2}));
+  const double third = 1.0 / 3;
+  check_list(grad(median(x), x), {third, 0, third, 0, third});
+  const Tensor y = variable(numbers({1, kNan, 0, kNan}));
+  check_list(grad(median(y), y), {0, 0, 0, 1});
+  const Tensor p = variable(numbers({0, 1, -1}));
+  check_list(grad(entr(p).sum(), p), {kInf, -1, kNan});
+}
+
 TEST_CASE("unique and masked_select keep gradients, and compute pending inputs once") {
   const Tensor x = Tensor::from({3.0, 1.0, 2.0}, {3});
   CHECK(list(grad(masked_select(square(x), gt(square(x), 2)).sum(), x)) == Doubles{6, 0, 4});
