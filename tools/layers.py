@@ -119,7 +119,7 @@ INNER = {
 # Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
-    "loops": "ops", "packed_parts": "ops", "function": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "complex": "ops", "fft": "ops",
+    "loops": "ops", "packed_parts": "ops", "function": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "complex": "ops", "fft": "ops", "masked": "ops", "resampling": "ops", "scattering": "ops", "signal_windows": "ops", "special": "ops",
     "module": "nn", "containers": "nn", "initializers": "nn", "averaging": "optim", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "print": "graph", "host_call": "graph", "parallel": "base", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base", "anomaly": "graph", "signature": "base", "compile": "run",
 }

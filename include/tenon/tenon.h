@@ -31,6 +31,7 @@
 #include <tenon/log.h>
 #include <tenon/loops.h>
 #include <tenon/losses.h>
+#include <tenon/masked.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
@@ -44,10 +45,14 @@
 #include <tenon/published_weights.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
+#include <tenon/resampling.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>
+#include <tenon/scattering.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>
+#include <tenon/signal_windows.h>
+#include <tenon/special.h>
 #include <tenon/statistics.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>

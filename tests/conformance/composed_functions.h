@@ -1,4 +1,4 @@
-// Functions by the names of adapters.py and composed_adapters.py.
+// Functions by the names of adapters.py and the other files of adapters.
 #pragma once
 
 #include <functional>
@@ -19,5 +19,6 @@ void add_fourier_transforms(Functions& functions);
 void add_linear_algebra(Functions& functions);
 void add_more_losses(Functions& functions);
 void add_named_as_pytorch(Functions& functions);
+void add_special(Functions& functions);
 
 }  // namespace conformance
