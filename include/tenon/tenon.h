@@ -17,6 +17,7 @@
 #include <tenon/io.h>
 #include <tenon/joining.h>
 #include <tenon/layers.h>
+#include <tenon/lbfgs.h>
 #include <tenon/loader.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>
@@ -26,6 +27,7 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
+#include <tenon/optimizers.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>
@@ -33,6 +35,7 @@
 #include <tenon/recurrent.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>
+#include <tenon/schedules.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>
 #include <tenon/statistics.h>
