@@ -21,13 +21,16 @@
 #include <tenon/loader.h>
 #include <tenon/log.h>
 #include <tenon/loops.h>
+#include <tenon/loss_layers.h>
 #include <tenon/losses.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
+#include <tenon/more_layers.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 #include <tenon/optimizers.h>
+#include <tenon/parametrizations.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>
@@ -37,6 +40,7 @@
 #include <tenon/sample_random.h>
 #include <tenon/schedules.h>
 #include <tenon/shape.h>
+#include <tenon/shape_layers.h>
 #include <tenon/shapes_only.h>
 #include <tenon/statistics.h>
 #include <tenon/system.h>

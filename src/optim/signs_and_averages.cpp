@@ -57,7 +57,7 @@ std::vector<Optimizer::Assignment> Rprop::rule(std::size_t k, const Tensor& grad
   const Tensor factor = where(turns, number(options_.eta_minus),
                               where(gt(agreement, 0), number(options_.eta_plus), number(1)));
   const Tensor new_size = clamp(old * factor, options_.step_min, options_.step_max);
-  const Tensor g = where(turns, number(0), up);  // no step where the gradient turned
+  const Tensor g = where(turns, number(0), up);  // no step where the gradient changed its sign
   return {{prev, g}, {size, new_size}, {p, p - sign(g) * new_size}};
 }
 

@@ -22,7 +22,7 @@ OTHERWISE = {
     "ExponentialLR": "exponential()", "PolynomialLR": "polynomial()", "CosineAnnealingLR": "cosine()",
     "CosineAnnealingWarmRestarts": "cosine_restarts()", "CyclicLR": "cyclic()", "OneCycleLR": "one_cycle()",
     "ReduceLROnPlateau": "plateau()", "LambdaLR": "from_function()", "MultiplicativeLR": "multiplicative()",
-    "SequentialLR": "sequential()", "ChainedScheduler": "product()",
+    "weight_norm": "WeightNorm", "spectral_norm": "SpectralNorm", "SequentialLR": "sequential()", "ChainedScheduler": "product()",
     "NLLLoss2d": "NLLLoss", "Container": "Module",
 }
 # (pattern of names, reason), the first that fits.
@@ -32,6 +32,7 @@ MISSING = [
     (r"SyncBatchNorm", "batch norm over several devices"),
     (r"DataParallel", "`train::Trainer` trains on several GPUs"),
     (r"(RNNBase|RNNCellBase|Container)", "base classes of PyTorch"),
+    (r"orthogonal", "needs products of Householder reflections"),
     (r"CrossMapLRN2d", "deprecated form of `LocalResponseNorm`"),
 ]
 
