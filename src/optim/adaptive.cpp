@@ -60,11 +60,13 @@ std::vector<Optimizer::Assignment> Adagrad::rule(std::size_t k, const Tensor& gr
 
 std::string Adagrad::describe() const {
   const AdagradOptions d;
-  return cat("adagrad(lr=", base_lr(), option("lr_decay", options_.lr_decay, d.lr_decay),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             option("initial_accumulator_value", options_.initial_accumulator_value,
-                    d.initial_accumulator_value),
-             option("eps", options_.eps, d.eps), flag("maximize", options_.maximize), ")");
+  return described("adagrad", base_lr(),
+                   {{"lr_decay", options_.lr_decay, d.lr_decay},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"initial_accumulator_value", options_.initial_accumulator_value,
+                     d.initial_accumulator_value},
+                    {"eps", options_.eps, d.eps},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Adadelta -----------------------------------------------------------------------------------
@@ -89,10 +91,11 @@ std::vector<Optimizer::Assignment> Adadelta::rule(std::size_t k, const Tensor& g
 
 std::string Adadelta::describe() const {
   const AdadeltaOptions d;
-  return cat("adadelta(lr=", base_lr(), option("rho", options_.rho, d.rho),
-             option("eps", options_.eps, d.eps),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("maximize", options_.maximize), ")");
+  return described("adadelta", base_lr(),
+                   {{"rho", options_.rho, d.rho},
+                    {"eps", options_.eps, d.eps},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Adamax -------------------------------------------------------------------------------------
@@ -121,10 +124,12 @@ std::vector<Optimizer::Assignment> Adamax::rule(std::size_t k, const Tensor& gra
 
 std::string Adamax::describe() const {
   const AdamaxOptions d;
-  return cat("adamax(lr=", base_lr(), option("beta1", options_.beta1, d.beta1),
-             option("beta2", options_.beta2, d.beta2), option("eps", options_.eps, d.eps),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("maximize", options_.maximize), ")");
+  return described("adamax", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
+                    {"eps", options_.eps, d.eps},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- NAdam --------------------------------------------------------------------------------------
@@ -171,11 +176,14 @@ std::vector<Optimizer::Assignment> NAdam::rule(std::size_t k, const Tensor& grad
 
 std::string NAdam::describe() const {
   const NAdamOptions d;
-  return cat("nadam(lr=", base_lr(), option("beta1", options_.beta1, d.beta1),
-             option("beta2", options_.beta2, d.beta2), option("eps", options_.eps, d.eps),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             option("momentum_decay", options_.momentum_decay, d.momentum_decay),
-             flag("decoupled", options_.decoupled), flag("maximize", options_.maximize), ")");
+  return described("nadam", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
+                    {"eps", options_.eps, d.eps},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"momentum_decay", options_.momentum_decay, d.momentum_decay},
+                    {"decoupled", options_.decoupled},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- RAdam --------------------------------------------------------------------------------------
@@ -213,10 +221,13 @@ std::vector<Optimizer::Assignment> RAdam::rule(std::size_t k, const Tensor& grad
 
 std::string RAdam::describe() const {
   const RAdamOptions d;
-  return cat("radam(lr=", base_lr(), option("beta1", options_.beta1, d.beta1),
-             option("beta2", options_.beta2, d.beta2), option("eps", options_.eps, d.eps),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("decoupled", options_.decoupled), flag("maximize", options_.maximize), ")");
+  return described("radam", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
+                    {"eps", options_.eps, d.eps},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"decoupled", options_.decoupled},
+                    {"maximize", options_.maximize}});
 }
 
 }  // namespace tenon::optim

@@ -262,9 +262,13 @@ void Lbfgs::load_state_dict(const StateDict& state) {
 
 std::string Lbfgs::describe() const {
   const LbfgsOptions d;
-  return cat("lbfgs(lr=", options_.lr, option("max_iter", options_.max_iter, d.max_iter),
-             option("history_size", options_.history_size, d.history_size),
-             flag("strong_wolfe", options_.strong_wolfe), flag("maximize", options_.maximize), ")");
+  return described(
+      "lbfgs", lr_,
+      {{"max_iter", static_cast<double>(options_.max_iter), static_cast<double>(d.max_iter)},
+       {"history_size", static_cast<double>(options_.history_size),
+        static_cast<double>(d.history_size)},
+       {"strong_wolfe", options_.strong_wolfe},
+       {"maximize", options_.maximize}});
 }
 
 }  // namespace tenon::optim

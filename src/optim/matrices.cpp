@@ -113,10 +113,12 @@ std::vector<Optimizer::Assignment> Lamb::rule(std::size_t k, const Tensor& grad,
 
 std::string Lamb::describe() const {
   const LambOptions d;
-  return cat("lamb(lr=", base_lr(), option("beta1", options_.beta1, d.beta1),
-             option("beta2", options_.beta2, d.beta2), option("eps", options_.eps, d.eps),
-             option("weight_decay", options_.weight_decay, 0), flag("maximize", options_.maximize),
-             ")");
+  return described("lamb", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
+                    {"eps", options_.eps, d.eps},
+                    {"weight_decay", options_.weight_decay, 0},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Adafactor ----------------------------------------------------------------------------------
@@ -177,11 +179,13 @@ std::vector<Optimizer::Assignment> Adafactor::rule(std::size_t k, const Tensor& 
 
 std::string Adafactor::describe() const {
   const AdafactorOptions d;
-  return cat("adafactor(lr=", base_lr(), option("beta2_decay", options_.beta2_decay, d.beta2_decay),
-             options_.eps1 ? cat(", eps1=", *options_.eps1) : "",
-             option("eps2", options_.eps2, d.eps2), option("d", options_.d, d.d),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("maximize", options_.maximize), ")");
+  return described("adafactor", base_lr(),
+                   {{"beta2_decay", options_.beta2_decay, d.beta2_decay},
+                    {"eps1", options_.eps1.value_or(0), 0},
+                    {"eps2", options_.eps2, d.eps2},
+                    {"d", options_.d, d.d},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Muon ---------------------------------------------------------------------------------------
@@ -236,13 +240,15 @@ std::vector<Optimizer::Assignment> Muon::adamw_rule(std::size_t k, const Tensor&
 
 std::string Muon::describe() const {
   const MuonOptions d;
-  return cat("muon(lr=", base_lr(), option("momentum", options_.momentum, d.momentum),
-             option("weight_decay", options_.weight_decay, 0), flag("nesterov", options_.nesterov),
-             option("ns_steps", options_.ns_steps, d.ns_steps),
-             options_.rate == MuonRate::MatchRmsAdamW       ? ", match_rms_adamw"
-             : options_.rate == MuonRate::SpectralUnclamped ? ", spectral_unclamped"
-                                                            : "",
-             flag("maximize", options_.maximize), ")");
+  return described(
+      "muon", base_lr(),
+      {{"momentum", options_.momentum, d.momentum},
+       {"weight_decay", options_.weight_decay, 0},
+       {"nesterov", options_.nesterov},
+       {"ns_steps", static_cast<double>(options_.ns_steps), static_cast<double>(d.ns_steps)},
+       {"match_rms_adamw", options_.rate == MuonRate::MatchRmsAdamW},
+       {"spectral_unclamped", options_.rate == MuonRate::SpectralUnclamped},
+       {"maximize", options_.maximize}});
 }
 
 }  // namespace tenon::optim

@@ -38,7 +38,11 @@ void for_each_option(Options& options, Given& given, const Take& take, const Ref
 #undef TENON_OPTION
 }
 
-// Refuses an option that the chosen optimizer does not have; ignoring it silently would mislead.
+// Ignoring an option that the optimizer does not have would mislead.
+[[noreturn]] void refuse(const char* optimizer, const char* option) {
+  throw make_error<ValueError>(optimizer, " has no option '", option, "'");
+}
+
 template <class O, class Options>
 std::unique_ptr<Optimizer> make(const char* name, Parameters&& parameters,
                                 const OptimizerOptions& given) {
@@ -49,7 +53,7 @@ std::unique_ptr<Optimizer> make(const char* name, Parameters&& parameters,
         if (value) member = *value;
       },
       [name](bool is_given, const char* option) {
-        if (is_given) throw make_error<ValueError>(name, " has no option '", option, "'");
+        if (is_given) refuse(name, option);
       });
   return std::make_unique<O>(std::move(parameters), options);
 }

@@ -1,11 +1,11 @@
 // What the update rules share.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include <tenon/ops.h>
 
-#include "base/str.h"
 #include "base/system/option_ranges.h"
 
 namespace tenon::optim {
@@ -43,12 +43,16 @@ inline Tensor averaged_square(const Tensor& mean, const Tensor& value, double be
   return mean * beta + square(value) * (1 - beta);
 }
 
-/// The text of an option for describe(): empty for the default.
-inline std::string option(const char* name, double value, double standard) {
-  return value == standard ? std::string() : cat(", ", name, "=", value);
-}
-inline std::string flag(const char* name, bool value) {
-  return value ? cat(", ", name) : std::string();
-}
+/// An option for described(), left out if it has its default. A flag has no value.
+struct OptionText {
+  OptionText(const char* label, double now, double usual)
+      : name(label), value(now), standard(usual) {}
+  OptionText(const char* label, bool is_on) : name(label), value(is_on ? 1 : 0), is_flag(true) {}
+  const char* name;
+  double value, standard = 0;
+  bool is_flag = false;
+};
+/// "sgd(lr=0.1, momentum=0.9, nesterov)"
+std::string described(const char* name, double lr, std::initializer_list<OptionText> options);
 
 }  // namespace tenon::optim

@@ -57,10 +57,12 @@ std::vector<Optimizer::Assignment> Sgd::rule(std::size_t k, const Tensor& grad, 
 }
 
 std::string Sgd::describe() const {
-  return cat("sgd(lr=", base_lr(), option("momentum", options_.momentum, 0),
-             option("dampening", options_.dampening, 0),
-             option("weight_decay", options_.weight_decay, 0), flag("nesterov", options_.nesterov),
-             flag("maximize", options_.maximize), ")");
+  return described("sgd", base_lr(),
+                   {{"momentum", options_.momentum, 0},
+                    {"dampening", options_.dampening, 0},
+                    {"weight_decay", options_.weight_decay, 0},
+                    {"nesterov", options_.nesterov},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Adam, AdamW --------------------------------------------------------------------------------
@@ -101,10 +103,13 @@ std::vector<Optimizer::Assignment> Adam::rule(std::size_t k, const Tensor& grad,
 }
 
 std::string Adam::describe() const {
-  return cat(options_.decoupled ? "adamw(lr=" : "adam(lr=", base_lr(),
-             option("beta1", options_.beta1, 0.9), option("beta2", options_.beta2, 0.999),
-             option("eps", options_.eps, 1e-8), option("weight_decay", options_.weight_decay, 0),
-             flag("amsgrad", options_.amsgrad), flag("maximize", options_.maximize), ")");
+  return described(options_.decoupled ? "adamw" : "adam", base_lr(),
+                   {{"beta1", options_.beta1, 0.9},
+                    {"beta2", options_.beta2, 0.999},
+                    {"eps", options_.eps, 1e-8},
+                    {"weight_decay", options_.weight_decay, 0},
+                    {"amsgrad", options_.amsgrad},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- RMSProp ------------------------------------------------------------------------------------
@@ -142,10 +147,13 @@ std::vector<Optimizer::Assignment> RmsProp::rule(std::size_t k, const Tensor& gr
 }
 
 std::string RmsProp::describe() const {
-  return cat("rmsprop(lr=", base_lr(), option("alpha", options_.alpha, 0.99),
-             option("eps", options_.eps, 1e-8), option("momentum", options_.momentum, 0),
-             option("weight_decay", options_.weight_decay, 0), flag("centered", options_.centered),
-             flag("maximize", options_.maximize), ")");
+  return described("rmsprop", base_lr(),
+                   {{"alpha", options_.alpha, 0.99},
+                    {"eps", options_.eps, 1e-8},
+                    {"momentum", options_.momentum, 0},
+                    {"weight_decay", options_.weight_decay, 0},
+                    {"centered", options_.centered},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Levenberg–Marquardt ------------------------------------------------------------------------
@@ -178,8 +186,8 @@ std::vector<Optimizer::Assignment> Levenberg::rule(std::size_t k, const Tensor& 
 }
 
 std::string Levenberg::describe() const {
-  return cat("levenberg(lr=", base_lr(), option("mu", options_.mu, 0.02),
-             option("weight_decay", options_.weight_decay, 0), ")");
+  return described("levenberg", base_lr(),
+                   {{"mu", options_.mu, 0.02}, {"weight_decay", options_.weight_decay, 0}});
 }
 
 }  // namespace tenon::optim

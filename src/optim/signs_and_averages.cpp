@@ -63,11 +63,12 @@ std::vector<Optimizer::Assignment> Rprop::rule(std::size_t k, const Tensor& grad
 
 std::string Rprop::describe() const {
   const RpropOptions d;
-  return cat("rprop(lr=", base_lr(), option("eta_minus", options_.eta_minus, d.eta_minus),
-             option("eta_plus", options_.eta_plus, d.eta_plus),
-             option("step_min", options_.step_min, d.step_min),
-             option("step_max", options_.step_max, d.step_max), flag("maximize", options_.maximize),
-             ")");
+  return described("rprop", base_lr(),
+                   {{"eta_minus", options_.eta_minus, d.eta_minus},
+                    {"eta_plus", options_.eta_plus, d.eta_plus},
+                    {"step_min", options_.step_min, d.step_min},
+                    {"step_max", options_.step_max, d.step_max},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- Lion ---------------------------------------------------------------------------------------
@@ -89,10 +90,11 @@ std::vector<Optimizer::Assignment> Lion::rule(std::size_t k, const Tensor& grad,
 
 std::string Lion::describe() const {
   const LionOptions d;
-  return cat("lion(lr=", base_lr(), option("beta1", options_.beta1, d.beta1),
-             option("beta2", options_.beta2, d.beta2),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("maximize", options_.maximize), ")");
+  return described("lion", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"maximize", options_.maximize}});
 }
 
 // ---- ASGD ---------------------------------------------------------------------------------------
@@ -126,10 +128,12 @@ std::vector<Optimizer::Assignment> Asgd::rule(std::size_t k, const Tensor& grad,
 
 std::string Asgd::describe() const {
   const AsgdOptions d;
-  return cat("asgd(lr=", base_lr(), option("lambd", options_.lambd, d.lambd),
-             option("alpha", options_.alpha, d.alpha), option("t0", options_.t0, d.t0),
-             option("weight_decay", options_.weight_decay, d.weight_decay),
-             flag("maximize", options_.maximize), ")");
+  return described("asgd", base_lr(),
+                   {{"lambd", options_.lambd, d.lambd},
+                    {"alpha", options_.alpha, d.alpha},
+                    {"t0", options_.t0, d.t0},
+                    {"weight_decay", options_.weight_decay, d.weight_decay},
+                    {"maximize", options_.maximize}});
 }
 
 }  // namespace tenon::optim

@@ -279,6 +279,20 @@ TEST_CASE("optim: Rprop refuses a weight decay, and step sizes that exclude each
                        "rprop has no option 'weight_decay'", ValueError);
 }
 
+TEST_CASE("optim: descriptions name the options that are not defaults") {
+  const Tensor p = variable(ones({2, 2}));
+  CHECK(optim::Adagrad({p}).describe() == "adagrad(lr=0.01)");
+  CHECK(optim::NAdam({p}, {.lr = 0.1, .beta2 = 0.9, .decoupled = true}).describe() ==
+        "nadam(lr=0.1, beta2=0.9, decoupled)");
+  CHECK(optim::Muon({p}, {.ns_steps = 3, .rate = optim::MuonRate::MatchRmsAdamW}).describe() ==
+        "muon(lr=0.001, weight_decay=0.1, nesterov, ns_steps=3, match_rms_adamw)");
+  CHECK(optim::Adafactor({p}, {.eps1 = 0.5, .maximize = true}).describe() ==
+        "adafactor(lr=0.01, eps1=0.5, maximize)");
+  CHECK(optim::Lbfgs({p}, {.max_iter = 3, .strong_wolfe = true}).describe() ==
+        "lbfgs(lr=1, max_iter=3, strong_wolfe)");
+  CHECK(optim::AdamW({p}).describe() == "adamw(lr=0.001, weight_decay=0.01)");
+}
+
 TEST_CASE("optim: the defaults of optimizers by name are those of their options") {
   for (const std::string& name : optim::names()) CHECK(optim::defaults(name).lr.has_value());
   const optim::OptimizerOptions lion = optim::defaults("lion"), muon = optim::defaults("muon");
@@ -352,8 +366,11 @@ TEST_CASE("lbfgs: resumes bit for bit, and needs no new plans as its history gro
 }
 
 TEST_CASE("lbfgs: solves least squares, maximizes, and skips frozen parameters") {
+  manual_seed(1);
   nn::Linear net(3, 2);
-  const Tensor x = randn({20, 3}).compute(), y = randn({20, 2}).compute();
+  net.to(DType::Float64);
+  const Tensor x = randn({20, 3}, DType::Float64).compute(),
+               y = randn({20, 2}, DType::Float64).compute();
   optim::Lbfgs lbfgs(net, {.strong_wolfe = true});
   const auto loss = [&] { return mse_loss(net(x), y); };
   for (int k = 0; k < 3; ++k) lbfgs.step(loss);
