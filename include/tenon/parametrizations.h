@@ -22,7 +22,7 @@ class TENON_API ParametrizedLayer : public Module {
   virtual Tensor value() const = 0;
 
  protected:
-  /// Takes the layer over.
+  /// Takes the values of the layer's parameters; changes of the layer have no effect afterwards.
   ParametrizedLayer(const AnyModule& layer, const std::string& name);
   /// Registers "parametrizations.NAME" with the parameters and children of `module`.
   void hold(const AnyModule& module);

@@ -45,9 +45,10 @@ Ints checked_cutoffs(std::int64_t classes, Ints cutoffs) {
   return cutoffs;
 }
 
+// Features of a cluster: div_value times fewer than the one before.
 std::int64_t reduced(std::int64_t features, double div_value, std::size_t cluster) {
-  return static_cast<std::int64_t>(
-      std::floor(static_cast<double>(features) / std::pow(div_value, cluster + 1.0)));
+  return static_cast<std::int64_t>(std::floor(
+      static_cast<double>(features) / std::pow(div_value, static_cast<double>(cluster + 1))));
 }
 
 }  // namespace

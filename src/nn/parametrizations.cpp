@@ -16,8 +16,8 @@
 
 namespace tenon::nn {
 
-// Behind a pointer, so that a copy of the wrapper with parameters of its own still finds the nodes
-// that the layer builds its graph with.
+// The layer keeps parameters of its own, which no graph reads in the end. They are behind a pointer,
+// so that a copy of the wrapper still finds the nodes that the layer builds its graph with.
 struct ParametrizedLayer::Inner {
   AnyModule layer;
   std::string name;
@@ -46,7 +46,7 @@ ParametrizedLayer::ParametrizedLayer(const AnyModule& layer, const std::string& 
       inner_->value = p.tensor;
     } else {
       inner_->others.push_back(p.tensor);
-      kept_.push_back(tie(p.name, p.tensor));
+      kept_.push_back(parameter(p.name, p.tensor));
     }
   if (!inner_->value.defined())
     throw make_error<ValueError>(layer.describe(), " cannot be parametrized: it has no parameter '",

@@ -21,7 +21,7 @@ std::string Padding::describe() const {
 
 Padding::Padding(Mode mode, int axes, const PadSizes& sizes, double value)
     : mode_(mode), axes_(axes), sizes_(sizes.sizes), value_(value) {
-  const auto all = static_cast<std::size_t>(2 * axes);
+  const auto all = 2 * static_cast<std::size_t>(axes);
   if (sizes_.size() == 1) sizes_.resize(all, sizes_[0]);
   if (sizes_.size() != all)
     throw make_error<ValueError>(describe(), ": ", sizes_.size(), " sizes, must be 1 or ", all);

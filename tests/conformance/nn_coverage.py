@@ -29,8 +29,8 @@ OTHERWISE = {
 MISSING = [
     (r"Lazy.*", "layers that learn their sizes from the first input: give the sizes"),
     (r"SparseAdam", "gradients are dense; a row that is not used has gradient 0"),
-    (r"SyncBatchNorm", "batch norm over several devices"),
-    (r"DataParallel", "`train::Trainer` trains on several GPUs"),
+    (r"SyncBatchNorm", "a loop over several devices calls `all_reduce` on the statistics"),
+    (r"DataParallel", "a loop over several devices calls `all_reduce`"),
     (r"(RNNBase|RNNCellBase|Container)", "base classes of PyTorch"),
     (r"orthogonal", "needs products of Householder reflections"),
     (r"CrossMapLRN2d", "deprecated form of `LocalResponseNorm`"),

@@ -51,6 +51,8 @@ PLAIN = {
     "softmin": (lambda: nn.Softmin(0), (3, 4)),
     "softshrink": (lambda: nn.Softshrink(0.3), (5, 7)),
     "hardshrink": (lambda: nn.Hardshrink(0.4), (5, 7)),
+    "softplus": (lambda: nn.Softplus(2.0, 1.5), (5, 7)),
+    "hardtanh": (lambda: nn.Hardtanh(-0.3, 0.8), (5, 7)),
     "threshold": (lambda: nn.Threshold(0.1, -3.0), (5, 7)),
 }
 PARAMETRIZED = {

@@ -1,6 +1,7 @@
 // Layers of shapes, activations, parametrizations, losses as layers and rotary frequencies compared
 // with PyTorch and Hugging Face: results, and gradients of parameters and inputs.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -65,6 +66,8 @@ const std::map<std::string, nn::AnyModule>& layers() {
       {"softmin", Softmin(0)},
       {"softshrink", Softshrink(0.3)},
       {"hardshrink", Hardshrink(0.4)},
+      {"softplus", Softplus(2, 1.5)},
+      {"hardtanh", Hardtanh(-0.3, 0.8)},
       {"threshold", Threshold(0.1, -3)},
       {"weight_norm_linear", WeightNorm(Linear(4, 3))},
       {"weight_norm_all", WeightNorm(Linear(4, 3), {.axis = std::nullopt})},
@@ -284,6 +287,15 @@ TEST_CASE("layers: paddings, Upsample and the adaptive softmax refuse what does 
   CHECK(net.predict(x).item() == argmax(net.log_prob(x)).item());
 }
 
+TEST_CASE("layers: Hardtanh has limits of its own, passes NaN, and has no gradient at the limits") {
+  const Tensor x = variable(Tensor::from<float>({-2, -1, 0, 2, 3}, {5}));
+  CHECK(nn::Hardtanh(-1, 2)(x).to_vector<float>() == std::vector<float>{-1, -1, 0, 2, 2});
+  CHECK(grad(sum(nn::Hardtanh(-1, 2)(x)), x).to_vector<float>() ==
+        std::vector<float>{0, 0, 1, 0, 0});
+  CHECK(std::isnan(nn::Hardtanh(-1, 2)(scalar(NAN)).item()));
+  CHECK_THROWS_AS(nn::Hardtanh(1, 1), ValueError);
+}
+
 TEST_CASE("layers: losses of an output and a target are losses of the Trainer, sample by sample") {
   const Tensor x = randn({4, 3}).compute(),
                ones_or_not = cast(gt(randn({4, 3}), 0), DType::Float32);
@@ -403,5 +415,7 @@ TEST_CASE("layers: descriptions name the options") {
         "Parametrized(Linear(3, 4), SpectralNorm)");
   CHECK(nn::PairwiseDistance(1, 0.1, true).describe() ==
         "PairwiseDistance(1, eps=0.1, keepdim=true)");
+  CHECK(nn::Softplus(2).describe() == "Softplus(2, 20)");
+  CHECK(nn::Hardtanh().describe() == "Hardtanh()");
   CHECK(nn::Threshold(0.1, 20).describe() == "Threshold(0.1, 20)");
 }
