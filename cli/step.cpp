@@ -57,12 +57,12 @@ Aim aim_of(const Network& network, const nn::AnyModule& net) {
 
 std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
                                                  const UpdateOptions& update) {
-  const bool adam = update.optimizer.starts_with("adam");
-  optim::OptimizerOptions options{.lr = update.lr, .weight_decay = update.weight_decay};
-  if (update.optimizer == "sgd" || update.optimizer == "rmsprop")
-    options.momentum = update.momentum;
-  if (adam) options.beta2 = update.beta2;
-  if (adam || update.optimizer == "levenberg") options.eps = update.eps;
+  const optim::OptimizerOptions has = optim::defaults(update.optimizer);
+  optim::OptimizerOptions options{.lr = update.lr};
+  if (has.weight_decay) options.weight_decay = update.weight_decay;
+  if (has.momentum) options.momentum = update.momentum;
+  if (has.beta2) options.beta2 = update.beta2;
+  if (has.eps) options.eps = update.eps;
   return optim::create(update.optimizer, net, options);
 }
 

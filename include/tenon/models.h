@@ -30,7 +30,7 @@ struct Recipe {
   std::int64_t batch = 64;          ///< batch size
   std::string optimizer = "sgd";    ///< name of the optimizer (optim::create())
   double lr = 0.05;                 ///< learning rate
-  double momentum = 0.9;            ///< momentum, of sgd and rmsprop
+  double momentum = 0.9;            ///< momentum, of sgd, rmsprop and muon
   double weight_decay = 0;          ///< weight decay
   std::string schedule = "cosine";  ///< learning-rate schedule (optim::create_schedule())
   std::string milestones{};         ///< of the schedule multistep: "30,60" or "2=0.4,5=0.2"
@@ -40,8 +40,8 @@ struct Recipe {
   double input_mean = 0.1307;       ///< pixels are scaled to (x / 255 - mean) / std
   double input_std = 0.3081;        ///< standard deviation in that scaling
   double label_smoothing = 0;       ///< label smoothing in training
-  double beta2 = 0.999;             ///< of adam and adamw
-  double eps = 1e-8;                ///< of adam and adamw; of levenberg: mu
+  double beta2 = 0.999;             ///< of adam and its relatives, lion and lamb
+  double eps = 1e-8;                ///< of optimizers that divide; of levenberg: mu
   std::string augment{};            ///< augmentation of photographs; CIFAR: "crop=4,flip"
   /// Means and standard deviations of the channels: "auto", "none" (always input_mean and
   /// input_std), or numbers.

@@ -375,12 +375,8 @@ TENON_ACTIVATION(Sigmoid, sigmoid(x));
 TENON_ACTIVATION(SiLU, silu(x));
 /// Layer form of mish().
 TENON_ACTIVATION(Mish, mish(x));
-/// Layer form of softplus(), with its default arguments.
-TENON_ACTIVATION(Softplus, softplus(x));
 /// Layer form of softsign().
 TENON_ACTIVATION(Softsign, softsign(x));
-/// Layer form of hardtanh().
-TENON_ACTIVATION(Hardtanh, hardtanh(x));
 /// Layer form of hardsigmoid().
 TENON_ACTIVATION(Hardsigmoid, hardsigmoid(x));
 #undef TENON_ACTIVATION
@@ -407,6 +403,29 @@ TENON_ACTIVATION(Softmax, int, axis, -1, softmax(x, value_));
 /// Layer form of log_softmax().
 TENON_ACTIVATION(LogSoftmax, int, axis, -1, log_softmax(x, value_));
 #undef TENON_ACTIVATION
+
+/// Layer form of softplus().
+class TENON_API Softplus : public Module {
+ public:
+  /// The arguments of softplus().
+  explicit Softplus(double beta = 1, double threshold = 20) : beta_(beta), threshold_(threshold) {}
+  Tensor forward(const Tensor& x) const override { return softplus(x, beta_, threshold_); }
+  std::string describe() const override;
+
+ private:
+  double beta_, threshold_;
+};
+/// x limited to [low, high]; the gradient is 0 at the limits, too.
+class TENON_API Hardtanh : public Module {
+ public:
+  /// The limits. Throws ValueError unless low < high.
+  explicit Hardtanh(double low = -1, double high = 1);
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  double low_, high_;
+};
 
 /// An activation layer by name: "relu", "tanh", "sigmoid", "gelu", "silu", "leaky_relu", "elu", …
 /// Throws ValueError with a similar name if there is none.

@@ -1,4 +1,5 @@
-// Optimizers, gradient clipping and learning-rate schedules: what torch.optim holds.
+// Optimizers and gradient clipping: what torch.optim holds. More optimizers are in optimizers.h,
+// learning-rate schedules in schedules.h.
 //
 // An update is part of the graph: updates() returns assignments, and a loss, its gradients and its
 // updates can be evaluated together as one program. The learning rate, the step count and the
@@ -7,9 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <tenon/nn.h>
+#include <tenon/schedules.h>
 #include <tenon/tensor.h>
 
 /// Optimizers, gradient clipping and learning-rate schedules.
@@ -42,6 +44,17 @@ struct ParameterGroup {
 struct Clip {
   double norm = 0;   ///< the largest common norm; 0: no limit
   double value = 0;  ///< the largest absolute value of an element; 0: no limit
+};
+
+/// How Optimizer::add_slot() makes a state variable.
+struct SlotOptions {
+  /// load_state_dict() requires finite values; with 0, values that are not negative.
+  double least = -std::numeric_limits<double>::infinity();
+  double start = 0;              ///< all elements before the first step
+  std::optional<DType> dtype{};  ///< unset: that of the parameter
+  /// The shape for parameter k, or nothing if that parameter has no such state. Empty: the
+  /// parameter's shape.
+  std::function<std::optional<Shape>(std::size_t k)> shape{};
 };
 
 /// The base class of all optimizers (PyTorch: torch.optim.Optimizer). A subclass gives the update
@@ -133,10 +146,8 @@ class TENON_API Optimizer {
   /// Takes the parameters and the settings that all optimizers have. Throws ValueError for a
   /// learning rate or weight decay out of range, or for parameters that cannot be trained.
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  /// Adds a state variable of zeros for each parameter, saved as "PARAMETER.name".
-  /// load_state_dict() requires finite values that are at least `least`.
-  const std::vector<Tensor>* add_slot(const std::string& name,
-                                      double least = -std::numeric_limits<double>::infinity());
+  /// Adds a state variable for each parameter, saved as "PARAMETER.name".
+  const std::vector<Tensor>* add_slot(const std::string& name, const SlotOptions& options = {});
   /// The update rule: the new values of parameter k and of its state.
   ///
   /// @param k             the parameter's index in parameters()
@@ -162,8 +173,8 @@ class TENON_API Optimizer {
   void check_values(const StateDict& state) const;
   struct Slot {
     std::string name;
-    double least = 0;
-    std::vector<Tensor> tensors;
+    double least = 0, start = 0;
+    std::vector<Tensor> tensors;  // undefined for a parameter without this state
   };
   std::vector<Tensor> parameters_;
   std::vector<std::string> names_;
@@ -321,25 +332,31 @@ class TENON_API Levenberg : public Optimizer {
   const std::vector<Tensor>* curvature_;
 };
 
-/// Options of create(). An option that is unset has the optimizer's default.
+/// Options of create(). An option that is unset has the optimizer's default. defaults() says which
+/// optimizer has which option.
 struct OptimizerOptions {
   std::optional<double> lr{};            ///< learning rate, of all optimizers
-  std::optional<double> momentum{};      ///< of sgd and rmsprop
-  std::optional<double> weight_decay{};  ///< of all optimizers
-  std::optional<double> beta1{};         ///< of adam and adamw
-  std::optional<double> beta2{};         ///< of adam and adamw
-  std::optional<double> eps{};           ///< of adam, adamw and rmsprop; of levenberg: mu
-  std::optional<double> alpha{};         ///< of rmsprop
+  std::optional<double> momentum{};      ///< of sgd, rmsprop and muon
+  std::optional<double> weight_decay{};  ///< of all optimizers but rprop
+  std::optional<double> beta1{};         ///< of adam and its relatives, lion and lamb
+  std::optional<double> beta2{};         ///< of adam and its relatives, lion and lamb
+  std::optional<double> eps{};           ///< of optimizers that divide; of levenberg: mu
+  std::optional<double> alpha{};         ///< of rmsprop and asgd
   std::optional<double> dampening{};     ///< of sgd
-  bool nesterov = false;                 ///< of sgd
-  bool centered = false;                 ///< of rmsprop
+  std::optional<bool> nesterov{};        ///< of sgd and muon
+  std::optional<bool> centered{};        ///< of rmsprop
+  std::optional<bool> amsgrad{};         ///< of adam and adamw
+  std::optional<bool> maximize{};        ///< of all optimizers but levenberg
 };
-/// Creates an optimizer by its name: "sgd", "adam", "adamw", "rmsprop" or "levenberg". Throws
-/// ValueError for another name (the message suggests a similar one) and for an option that the
-/// optimizer does not have.
+/// Creates an optimizer by its name, one of names(). Throws ValueError for another name (the
+/// message suggests a similar one) and for an option that the optimizer does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});
-/// The names that create() takes.
+/// The default values of the options that an optimizer has; the others are unset. Throws ValueError
+/// for a name that is not in names().
+TENON_API OptimizerOptions defaults(const std::string& name);
+/// The names that create() takes: "sgd", "adam", "adamw", "rmsprop", "levenberg", "adagrad",
+/// "adadelta", "adamax", "nadam", "radam", "rprop", "asgd", "lion", "muon", "lamb", "adafactor".
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients
@@ -357,88 +374,5 @@ TENON_API std::vector<Tensor> clipped(TensorList grads, const Clip& clip);
 TENON_API ClippedGrads clip_grad_norm(TensorList grads, double max_norm);
 /// Clamps every element to [-limit, limit] (PyTorch: torch.nn.utils.clip_grad_value_).
 TENON_API std::vector<Tensor> clip_grad_value(TensorList grads, double limit);
-
-// ---- Schedules
-
-/// A learning-rate schedule: the learning rate of each step as a factor of the base rate (PyTorch:
-/// torch.optim.lr_scheduler). All functions that create one throw ValueError for an argument out of
-/// range.
-class TENON_API Schedule {
- public:
-  virtual ~Schedule();
-  /// The factor for a step; the first step is 0.
-  virtual double factor(std::int64_t step) const = 0;
-  /// Receives the monitored metric (lower is better) at the end of each epoch. Only plateau() uses
-  /// it.
-  virtual void observe(double figure);
-  /// The state that a checkpoint stores; empty for a schedule that depends on the step alone.
-  virtual std::map<std::string, double> state() const { return {}; }
-  /// Restores what state() returned.
-  virtual void load_state(const std::map<std::string, double>& state);
-};
-
-/// The factor is always 1.
-TENON_API std::unique_ptr<Schedule> constant();
-/// Multiplies by `gamma` after every `every` steps (PyTorch: StepLR).
-TENON_API std::unique_ptr<Schedule> step(std::int64_t every, double gamma = 0.1);
-/// Multiplies by `gamma` at each milestone, a step number (PyTorch: MultiStepLR). The milestones
-/// must be in ascending order.
-TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
-                                              double gamma = 0.1);
-/// Sets the factor at each milestone: `factors` has one for each, valid until the next milestone.
-/// Before the first milestone the factor is 1.
-TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
-                                              std::vector<double> factors);
-/// gamma^(step / every): falls smoothly, by `gamma` in `every` steps (PyTorch: ExponentialLR).
-TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every = 1);
-/// Half a cosine from 1 to `minimum` over `total` steps (PyTorch: CosineAnnealingLR).
-TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
-/// A straight line from 1 to `minimum` over `total` steps (PyTorch: LinearLR).
-TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
-/// minimum + (1 - minimum) · (1 - step / total)^power over `total` steps (PyTorch: PolynomialLR).
-TENON_API std::unique_ptr<Schedule> polynomial(std::int64_t total, double power = 1,
-                                               double minimum = 0);
-/// Half a cosine from 1 to `minimum` over `period` steps, then again from 1. Each period is
-/// `multiply` times as long as the one before (Loshchilov and Hutter, "SGDR: stochastic gradient
-/// descent with warm restarts", 2017; PyTorch: CosineAnnealingWarmRestarts).
-TENON_API std::unique_ptr<Schedule> cosine_restarts(std::int64_t period, std::int64_t multiply = 1,
-                                                    double minimum = 0);
-/// sqrt(from / (from + step)). After a warm-up of from - 1 steps the learning rate of step t,
-/// counted from 1, is proportional to min(t / from, sqrt(from / t)) (Vaswani et al., "Attention is
-/// all you need", 2017).
-TENON_API std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from);
-/// Rises linearly over `steps` steps and then follows `after`, which starts at its own step 0.
-TENON_API std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after);
-/// Multiplies by `gamma` when the monitored metric has not improved by more than the relative
-/// `threshold` for `patience` epochs; never falls below `minimum` (PyTorch: ReduceLROnPlateau).
-TENON_API std::unique_ptr<Schedule> plateau(double gamma = 0.1, int patience = 10,
-                                            double threshold = 1e-4, double minimum = 0);
-/// Rises from 1/div to 1 as a cosine over the first share `rise` of `total` steps, then falls to
-/// 1/(div·final_div). Only the learning rate changes: PyTorch's OneCycleLR with cycle_momentum =
-/// false.
-TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 0.3,
-                                              double div = 25, double final_div = 1e4);
-
-/// Options of create_schedule(). Times are in epochs.
-struct ScheduleOptions {
-  std::int64_t total_steps = 0;      ///< steps of the whole run, the warm-up included
-  std::int64_t steps_per_epoch = 1;  ///< converts epochs to steps
-  double warmup = 0;  ///< epochs of linear warm-up before the schedule, at most half of the run
-  double every = 1;   ///< of step and exponential; of cosine_restarts: the first period
-  std::vector<double> milestones{};  ///< of multistep
-  std::vector<double> factors{};  ///< of multistep: one for each milestone; empty: powers of gamma
-  double gamma = 0.1;             ///< of step, multistep, exponential and plateau
-  double minimum = 0;  ///< of cosine, linear, polynomial, cosine_restarts and plateau, 0 to 1
-  double power = 1;    ///< of polynomial
-  std::int64_t multiply = 1;  ///< of cosine_restarts: the ratio of a period to the one before
-  int patience = 2;           ///< of plateau, in epochs
-};
-/// Creates a schedule by its name: "constant", "step", "multistep", "exponential", "cosine",
-/// "linear", "polynomial", "cosine_restarts", "inverse_sqrt", "plateau" or "one_cycle". Throws
-/// ValueError for another name or an option out of range.
-TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
-                                                    const ScheduleOptions& options);
-/// The names that create_schedule() takes.
-TENON_API std::vector<std::string> schedule_names();
 
 }  // namespace tenon::optim

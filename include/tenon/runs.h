@@ -54,11 +54,11 @@ struct TENON_API Settings {
   std::string data = "digits";      ///< data source, as data::open_dataset() takes it
   int epochs = 5;                   ///< passes over the training data
   std::int64_t batch = 64;          ///< samples in a step
-  std::string optimizer = "sgd";    ///< sgd, adam, adamw, rmsprop or levenberg
+  std::string optimizer = "sgd";    ///< a name of optim::names()
   double lr = 0.05;                 ///< learning rate
-  double momentum = 0.9;            ///< of sgd and rmsprop
+  double momentum = 0.9;            ///< of sgd, rmsprop and muon
   double weight_decay = 0;          ///< weight decay
-  bool nesterov = false;            ///< Nesterov momentum, of sgd
+  bool nesterov = false;            ///< Nesterov momentum, of sgd and muon
   std::string schedule = "cosine";  ///< learning-rate schedule (optim::create_schedule())
   /// Epochs at which the schedule multistep changes the learning rate: "3,6" multiplies by `gamma`,
   /// "3=0.4,6=0.2" sets factors.
@@ -71,8 +71,8 @@ struct TENON_API Settings {
   int restart_multiply = 1;     ///< of cosine_restarts: the ratio of a period to the one before
   double clip_norm = 0;         ///< largest common norm of all gradients; 0: no limit
   double label_smoothing = 0;   ///< share of the target spread over all classes in training
-  double beta2 = 0.999;         ///< of adam and adamw
-  double eps = 1e-8;            ///< of adam and adamw; of levenberg: mu
+  double beta2 = 0.999;         ///< of adam and its relatives, lion and lamb
+  double eps = 1e-8;            ///< of optimizers that divide; of levenberg: mu
   std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
   /// Precision of matrix products and convolutions: fp32, tf32, bf16 or fp16. The CPU computes tf32
   /// and fp16 in fp32.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tenon/generator.h>
 #include <tenon/module.h>
@@ -293,11 +294,50 @@ TENON_API Tensor sinusoid_positions(std::int64_t length, std::int64_t width,
 struct RotaryOptions {
   double base = 10000;       ///< Base of the wavelengths.
   bool interleaved = false;  ///< Pair neighbours, as in the paper; else halves, as in LLaMA.
+  /// The angle per position of each pair, size / 2 numbers; empty: base^(-2k / size).
+  std::vector<double> frequencies{};
+  double scale = 1;  ///< Factor of the result, as YaRN needs it.
 };
 /// Rotary positional encoding (Su et al., 2021): rotates each pair of x [.., L, size] by an angle
 /// proportional to its position. `positions` is int64 [L]; the default is 0, 1, … Throws
-/// ShapeError if `size` is odd.
+/// ShapeError if `size` is odd, and ValueError for another number of frequencies.
 TENON_API Tensor rotary(const Tensor& x, const Tensor& positions = {},
                         const RotaryOptions& options = {});
+
+// ---- Rotary encoding of sequences longer than those in training. The functions give the options
+// of rotary() for a head of this size. Names and formulas are those of Hugging Face's `rope_type`.
+// Throw ValueError for an odd size or an option out of range.
+/// Positions divided by `factor` (Chen et al., "Extending context window of large language models
+/// via positional interpolation", 2023).
+TENON_API RotaryOptions rotary_linear(std::int64_t size, double factor, double base = 10000);
+/// A base that grows with the length of the sequence once it exceeds the length in training
+/// (NTK-aware scaling). Make the options anew for each length.
+TENON_API RotaryOptions rotary_dynamic(std::int64_t size, double factor,
+                                       std::int64_t trained_length, std::int64_t length,
+                                       double base = 10000);
+/// Options of rotary_yarn().
+struct YarnOptions {
+  double factor = 1;                ///< The new length divided by the trained one, at least 1.
+  std::int64_t trained_length = 0;  ///< Length of the sequences in training.
+  double beta_fast = 32;  ///< Rotations in the trained length above which pairs keep their rate.
+  double beta_slow = 1;   ///< Rotations below which pairs are slowed down by the whole factor.
+  std::optional<double>
+      attention_factor{};  ///< RotaryOptions::scale; unset: 0.1 · log(factor) + 1.
+  bool truncate = true;    ///< Round the limits to whole pairs.
+};
+/// Slow pairs are interpolated, fast ones are not (Peng et al., "YaRN: efficient context window
+/// extension of large language models", 2024).
+TENON_API RotaryOptions rotary_yarn(std::int64_t size, const YarnOptions& options,
+                                    double base = 10000);
+/// Options of rotary_llama3(), with the values of Llama 3.1.
+struct Llama3RotaryOptions {
+  double factor = 8;            ///< Slow pairs are this many times slower, at least 1.
+  double low_freq_factor = 1;   ///< Rotations in the trained length below which pairs are slow.
+  double high_freq_factor = 4;  ///< Rotations above which pairs keep their rate.
+  std::int64_t trained_length = 8192;  ///< Length of the sequences in training.
+};
+/// As YaRN without its factor, with a smooth change between the two limits (Llama 3.1).
+TENON_API RotaryOptions rotary_llama3(std::int64_t size, const Llama3RotaryOptions& options = {},
+                                      double base = 500000);
 
 }  // namespace tenon::nn

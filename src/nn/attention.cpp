@@ -1,5 +1,5 @@
 // Multi-head attention as a layer on scaled_dot_product_attention, with a key-value cache for
-// decoding; positional encodings (sinusoid, rotary); RMSNorm.
+// decoding; sinusoidal positions; RMSNorm.
 #include <cmath>
 #include <initializer_list>
 #include <optional>
@@ -358,35 +358,6 @@ Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) 
       values.push_back(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   return cast(Tensor::from(values, {length, width}), dtype);
-}
-
-Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
-  if (!x.defined())
-    throw make_error<ValueError>(where("rotary"), ": x has no value: it was never assigned");
-  if (x.rank() < 2 || x.size(-1) % 2 != 0 || !is_floating(x.dtype()))
-    throw make_error<ShapeError>(where("rotary"), ": x is ", x.dtype(), x.shape(),
-                                 ", must be floating [.., L, size] with an even size");
-  const std::int64_t length = x.size(-2), half = x.size(-1) / 2;
-  if (positions.defined() && positions.shape() != Shape{length})
-    throw make_error<ShapeError>(where("rotary"), ": the positions are ", positions.shape(),
-                                 ", must be [", length, "]");
-  const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  const Tensor at = cast(positions.defined() ? positions : arange(0, length), wide);
-  const Tensor rates =
-      exp(arange(0, half, 1, wide) * (-std::log(options.base) / static_cast<double>(half)));
-  const Tensor angle = unsqueeze(at, 1) * rates;  // [L, half]
-  const Tensor cosine = cos(angle), sine = sin(angle), y = cast(x, wide);
-  if (!options.interleaved) {
-    const std::vector<Tensor> part = split(y, half, -1);
-    return cast(concat({part[0] * cosine - part[1] * sine, part[1] * cosine + part[0] * sine}, -1),
-                x.dtype());
-  }
-  Ints sizes(x.shape().begin(), x.shape().end()), pairs = sizes;
-  pairs.back() = half;
-  pairs.push_back(2);
-  const Tensor split_pairs = reshape(y, pairs);
-  const Tensor a = select(split_pairs, -1, 0), b = select(split_pairs, -1, 1);
-  return cast(reshape(stack({a * cosine - b * sine, b * cosine + a * sine}, -1), sizes), x.dtype());
 }
 
 RMSNorm::RMSNorm(const Shape& shape, const RMSNormOptions& options)

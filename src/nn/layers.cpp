@@ -1,6 +1,7 @@
 // Linear, Flatten, Dropout and activation modules.
 #include <tenon/error.h>
-#include <tenon/nn.h>
+#include <tenon/layers.h>
+#include <tenon/more_layers.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -53,6 +54,24 @@ std::string ELU::describe() const { return cat("ELU(", value_, ")"); }
 std::string Softmax::describe() const { return cat("Softmax(", value_, ")"); }
 std::string LogSoftmax::describe() const { return cat("LogSoftmax(", value_, ")"); }
 
+std::string Softplus::describe() const {
+  return beta_ == 1 && threshold_ == 20 ? "Softplus()"
+                                        : cat("Softplus(", beta_, ", ", threshold_, ")");
+}
+
+Hardtanh::Hardtanh(double low, double high) : low_(low), high_(high) {
+  if (!(low < high))
+    throw make_error<ValueError>("Hardtanh: the limits are ", low, " and ", high,
+                                 ", must be ascending");
+}
+Tensor Hardtanh::forward(const Tensor& x) const {
+  if (low_ == -1 && high_ == 1) return hardtanh(x);
+  return where(le(x, low_), low_, where(ge(x, high_), high_, x));
+}
+std::string Hardtanh::describe() const {
+  return low_ == -1 && high_ == 1 ? "Hardtanh()" : cat("Hardtanh(", low_, ", ", high_, ")");
+}
+
 AnyModule activation(const std::string& name) {
   using Make = AnyModule (*)();
   static constexpr std::pair<const char*, Make> kTable[] = {
@@ -69,6 +88,13 @@ AnyModule activation(const std::string& name) {
       {"softsign", [] { return AnyModule(Softsign()); }},
       {"hardtanh", [] { return AnyModule(Hardtanh()); }},
       {"hardsigmoid", [] { return AnyModule(Hardsigmoid()); }},
+      {"hardswish", [] { return AnyModule(Hardswish()); }},
+      {"selu", [] { return AnyModule(SELU()); }},
+      {"celu", [] { return AnyModule(CELU()); }},
+      {"logsigmoid", [] { return AnyModule(LogSigmoid()); }},
+      {"tanhshrink", [] { return AnyModule(Tanhshrink()); }},
+      {"softshrink", [] { return AnyModule(Softshrink()); }},
+      {"hardshrink", [] { return AnyModule(Hardshrink()); }},
       {"identity", [] { return AnyModule(Identity()); }},
   };
   std::vector<std::string> names;

@@ -88,12 +88,20 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
 Optimizer::~Optimizer() = default;
 void Optimizer::prepare(const Tensor&, const Tensor&) {}
 
-const std::vector<Tensor>* Optimizer::add_slot(const std::string& name, double least) {
+const std::vector<Tensor>* Optimizer::add_slot(const std::string& name,
+                                               const SlotOptions& options) {
   auto slot = std::make_unique<Slot>();
   slot->name = name;
-  slot->least = least;
-  for (std::size_t k = 0; k < parameters_.size(); ++k)
-    slot->tensors.push_back(variable(zeros_like(parameters_[k]), cat(names_[k], ".", name)));
+  slot->least = options.least;
+  slot->start = options.start;
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    const Tensor& p = parameters_[k];
+    const std::optional<Shape> shape = options.shape ? options.shape(k) : p.shape();
+    slot->tensors.push_back(
+        shape ? variable(full(*shape, options.start, options.dtype.value_or(p.dtype())),
+                         cat(names_[k], ".", name))
+              : Tensor());
+  }
   slots_.push_back(std::move(slot));
   return &slots_.back()->tensors;
 }
@@ -213,7 +221,8 @@ StateDict Optimizer::state_dict() const {
   out.emplace("lr", scalar(lr_, DType::Float64));
   for (const auto& slot : slots_)
     for (std::size_t k = 0; k < names_.size(); ++k)
-      out.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
+      if (slot->tensors[k].defined())
+        out.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
   for (std::size_t k = 0; k < names_.size(); ++k)
     if (begins_own_steps(k)) out.emplace(cat(names_[k], ".", kStep), groups_[group_of_[k]].step);
   return out;
@@ -226,19 +235,19 @@ bool Optimizer::begins_own_steps(std::size_t k) const {
          (k == 0 || group_of_[k] != group_of_[k - 1]);
 }
 
-// Zeros for groups with their own step count that the saved state does not have.
+// The start of groups with their own step count that the saved state does not have.
 StateDict Optimizer::beginnings(const StateDict& state) const {
   StateDict out;
   for (std::size_t first = 0; first < names_.size(); ++first) {
     if (!begins_own_steps(first)) continue;
-    StateDict group{{cat(names_[first], ".", kStep), groups_[group_of_[first]].step}};
+    StateDict group{{cat(names_[first], ".", kStep), scalar(0, DType::Float64)}};
     for (std::size_t k = first; k < names_.size() && group_of_[k] == group_of_[first]; ++k)
       for (const auto& slot : slots_)
-        group.emplace(cat(names_[k], ".", slot->name), slot->tensors[k]);
+        if (const Tensor& t = slot->tensors[k]; t.defined())
+          group.emplace(cat(names_[k], ".", slot->name), full(t.shape(), slot->start, t.dtype()));
     if (std::none_of(group.begin(), group.end(),
                      [&](const auto& entry) { return state.contains(entry.first); }))
-      for (const auto& [name, tensor] : group)
-        out.emplace(name, zeros(tensor.shape(), tensor.dtype()));
+      out.insert(group.begin(), group.end());
   }
   return out;
 }
@@ -251,8 +260,9 @@ void Optimizer::check_values(const StateDict& state) const {
   std::vector<double> least;
   std::vector<Tensor> fine;
   for (const auto& slot : slots_)
-    for (const std::string& parameter : names_) {
-      names.push_back(cat(parameter, ".", slot->name));
+    for (std::size_t k = 0; k < names_.size(); ++k) {
+      if (!slot->tensors[k].defined()) continue;
+      names.push_back(cat(names_[k], ".", slot->name));
       least.push_back(slot->least);
       const Tensor value = on_host(state.at(names.back()));
       fine.push_back(all(slot->least == 0 ? ge(value, 0) : isfinite(value)));

@@ -7,12 +7,11 @@
 #include <numbers>
 
 #include <tenon/error.h>
-#include <tenon/optim.h>
+#include <tenon/schedules.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
-#include "optim/warmup.h"
 
 namespace tenon::optim {
 namespace {
@@ -164,56 +163,84 @@ class Warmup : public Schedule {
 
 class Plateau : public Schedule {
  public:
-  Plateau(double gamma, int patience, double threshold, double minimum)
-      : gamma_(gamma), threshold_(threshold), minimum_(minimum), patience_(patience) {}
+  explicit Plateau(const PlateauOptions& options)
+      : options_(options), best_(options.maximize ? -kNoLimit : kNoLimit) {}
   double factor(std::int64_t) const override { return factor_; }
   void observe(double figure) override {
-    // As in PyTorch: better means below the best by a share of it. NaN is never better.
-    const bool is_first = best_ == std::numeric_limits<double>::infinity() && !std::isnan(figure);
-    if (figure < best_ * (1 - threshold_) || is_first) {
+    if (is_better(figure)) {
       best_ = figure;
       bad_ = 0;
-    } else if (++bad_ > patience_) {
-      factor_ = std::max(factor_ * gamma_, minimum_);
+    } else {
+      ++bad_;
+    }
+    if (resting_ > 0) {
+      --resting_;
       bad_ = 0;
     }
+    if (bad_ <= options_.patience) return;
+    const double next = std::max(factor_ * options_.gamma, options_.minimum);
+    if (factor_ - next > options_.eps) factor_ = next;
+    resting_ = options_.cooldown;
+    bad_ = 0;
   }
   std::map<std::string, double> state() const override {
-    return {{"factor", factor_}, {"best", best_}, {"bad_epochs", static_cast<double>(bad_)}};
+    return {{"factor", factor_},
+            {"best", best_},
+            {"bad_epochs", static_cast<double>(bad_)},
+            {"cooldown", static_cast<double>(resting_)}};
   }
   void load_state(const std::map<std::string, double>& state) override {
     for (const char* key : {"factor", "best", "bad_epochs"})
       check(state.count(key) == 1, cat("plateau: the saved state lacks '", key, "'"));
     factor_ = state.at("factor");
     best_ = state.at("best");
-    if (std::isnan(best_))
-      best_ = std::numeric_limits<double>::infinity();  // older versions saved NaN
+    if (std::isnan(best_)) best_ = kNoLimit;  // older versions saved NaN
     bad_ = static_cast<int>(state.at("bad_epochs"));
+    resting_ = state.contains("cooldown") ? static_cast<int>(state.at("cooldown")) : 0;
   }
 
  private:
-  double gamma_, threshold_, minimum_;
-  int patience_;
-  double factor_ = 1, best_ = std::numeric_limits<double>::infinity();
-  int bad_ = 0;
+  // NaN is never better; the first other figure always is.
+  bool is_better(double figure) const {
+    if (std::isinf(best_) && (best_ > 0) != options_.maximize) return !std::isnan(figure);
+    const double least = options_.absolute ? options_.threshold : best_ * options_.threshold;
+    return options_.maximize ? figure > best_ + least : figure < best_ - least;
+  }
+
+  PlateauOptions options_;
+  double factor_ = 1, best_;
+  int bad_ = 0, resting_ = 0;
 };
 
 class OneCycle : public Schedule {
  public:
-  OneCycle(std::int64_t total, double rise, double div, double final_div)
-      : top_(rise * static_cast<double>(total) - 1),
-        last_(static_cast<double>(total) - 1),
-        low_(1 / div),
-        end_(1 / (div * final_div)) {}
+  OneCycle(std::int64_t total, const OneCycleOptions& o) : linear_(o.linear) {
+    const double low = 1 / o.div, top = o.rise * static_cast<double>(total) - 1;
+    phases_.push_back({top, low, 1});
+    if (o.three_phase) phases_.push_back({2 * top, 1, low});
+    phases_.push_back({static_cast<double>(total) - 1, phases_.back().to, low / o.final_div});
+  }
   double factor(std::int64_t step) const override {
     const auto at = static_cast<double>(step);
-    if (at <= top_) return cosine_between(low_, 1, top_ > 0 ? at / top_ : 1);
-    return cosine_between(1, end_,
-                          std::min(1.0, last_ > top_ ? (at - top_) / (last_ - top_) : 1.0));
+    double begin = 0;
+    for (const Phase& phase : phases_) {
+      if (at <= phase.end || &phase == &phases_.back()) {
+        const double length = phase.end - begin;
+        const double share = length > 0 ? std::clamp((at - begin) / length, 0.0, 1.0) : 1;
+        return linear_ ? phase.from + (phase.to - phase.from) * share
+                       : cosine_between(phase.from, phase.to, share);
+      }
+      begin = phase.end;
+    }
+    return 1;
   }
 
  private:
-  double top_, last_, low_, end_;
+  struct Phase {
+    double end, from, to;  // its last step
+  };
+  std::vector<Phase> phases_;
+  bool linear_;
 };
 
 }  // namespace
@@ -226,7 +253,6 @@ std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }
 
 namespace {
 
-constexpr double kMostEpochs = 1e9;
 constexpr Range kSteps = at_least(1), kGammas = finite_above(0), kShares = from_to(0, 1);
 
 }  // namespace
@@ -302,114 +328,42 @@ std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> a
   return std::make_unique<Warmup>(steps, std::move(after));
 }
 
+std::unique_ptr<Schedule> plateau(const PlateauOptions& options) {
+  static constexpr OptionRange<PlateauOptions> kRanges[] = {
+      {"gamma", &PlateauOptions::gamma, between(0, 1)},
+      {"patience", &PlateauOptions::patience, at_least(0)},
+      {"threshold", &PlateauOptions::threshold, finite_from(0)},
+      {"minimum", &PlateauOptions::minimum, kShares},
+      {"cooldown", &PlateauOptions::cooldown, at_least(0)},
+      {"eps", &PlateauOptions::eps, finite_from(0)},
+  };
+  check_options("schedule plateau", options, kRanges);
+  if (!options.absolute)
+    require_range("schedule plateau", "threshold", options.threshold, from_below(0, 1));
+  return std::make_unique<Plateau>(options);
+}
+
 std::unique_ptr<Schedule> plateau(double gamma, int patience, double threshold, double minimum) {
-  require_range("schedule plateau", "gamma", gamma, between(0, 1));
-  require_range("schedule plateau", "patience", std::int64_t{patience}, at_least(0));
-  require_range("schedule plateau", "threshold", threshold, from_below(0, 1));
-  require_range("schedule plateau", "minimum", minimum, kShares);
-  return std::make_unique<Plateau>(gamma, patience, threshold, minimum);
+  return plateau(PlateauOptions{
+      .gamma = gamma, .patience = patience, .threshold = threshold, .minimum = minimum, .eps = 0});
+}
+
+std::unique_ptr<Schedule> one_cycle(std::int64_t total, const OneCycleOptions& options) {
+  static constexpr OptionRange<OneCycleOptions> kRanges[] = {
+      {"rise", &OneCycleOptions::rise, between(0, 1)},
+      {"div", &OneCycleOptions::div, finite_from(1)},
+      {"final_div", &OneCycleOptions::final_div, finite_from(1)},
+  };
+  require_range("schedule one_cycle", "total", total, at_least(0));
+  check_options("schedule one_cycle", options, kRanges);
+  if (options.three_phase && options.rise > 0.5)
+    throw make_error<ValueError>("schedule one_cycle: rise is ", options.rise,
+                                 ", must be at most 0.5 in three phases: the second is as long");
+  return std::make_unique<OneCycle>(total, options);
 }
 
 std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise, double div, double final_div) {
-  require_range("schedule one_cycle", "total", total, at_least(0));
-  require_range("schedule one_cycle", "rise", rise, between(0, 1));
-  require_range("schedule one_cycle", "div", div, finite_from(1));
-  require_range("schedule one_cycle", "final_div", final_div, finite_from(1));
-  return std::make_unique<OneCycle>(total, rise, div, final_div);
-}
-
-namespace {
-
-std::int64_t to_steps(double epochs, std::int64_t steps_per_epoch) {
-  return std::llround(epochs * static_cast<double>(steps_per_epoch));
-}
-
-// Number of warm-up steps, and of the steps after them.
-struct Span {
-  std::int64_t rise, total;
-};
-
-using MakeSchedule = std::unique_ptr<Schedule> (*)(const ScheduleOptions& o, const Span& span);
-constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
-    {"constant", [](const ScheduleOptions&, const Span&) { return constant(); }},
-    {"step",
-     [](const ScheduleOptions& o, const Span&) {
-       return step(std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)), o.gamma);
-     }},
-    {"multistep",
-     [](const ScheduleOptions& o, const Span&) {
-       std::vector<std::int64_t> at;
-       for (const double epoch : o.milestones) at.push_back(to_steps(epoch, o.steps_per_epoch));
-       return o.factors.empty() ? multistep(std::move(at), o.gamma)
-                                : multistep(std::move(at), o.factors);
-     }},
-    {"exponential",
-     [](const ScheduleOptions& o, const Span&) {
-       return exponential(o.gamma, std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)));
-     }},
-    {"cosine",
-     [](const ScheduleOptions& o, const Span& span) { return cosine(span.total, o.minimum); }},
-    {"linear",
-     [](const ScheduleOptions& o, const Span& span) { return linear(span.total, o.minimum); }},
-    {"polynomial", [](const ScheduleOptions& o,
-                      const Span& span) { return polynomial(span.total, o.power, o.minimum); }},
-    {"cosine_restarts",
-     [](const ScheduleOptions& o, const Span&) {
-       return cosine_restarts(std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)),
-                              o.multiply, o.minimum);
-     }},
-    {"inverse_sqrt",
-     [](const ScheduleOptions&, const Span& span) { return inverse_sqrt(span.rise + 1); }},
-    {"plateau", [](const ScheduleOptions& o,
-                   const Span&) { return plateau(o.gamma, o.patience, 1e-4, o.minimum); }},
-    {"one_cycle", [](const ScheduleOptions&, const Span& span) { return one_cycle(span.total); }},
-};
-
-constexpr OptionRange<ScheduleOptions> kOptionRanges[] = {
-    {"total_steps", &ScheduleOptions::total_steps, at_least(0)},
-    {"steps_per_epoch", &ScheduleOptions::steps_per_epoch, at_least(1)},
-    {"warmup", &ScheduleOptions::warmup, from_to(0, kMostEpochs)},
-    {"every", &ScheduleOptions::every, above_to(0, kMostEpochs)},
-    {"gamma", &ScheduleOptions::gamma, kGammas},
-    {"minimum", &ScheduleOptions::minimum, kShares},
-    {"power", &ScheduleOptions::power, finite_above(0)},
-    {"multiply", &ScheduleOptions::multiply, at_least(1)},
-    {"patience", &ScheduleOptions::patience, at_least(0)},
-};
-
-}  // namespace
-
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> out;
-  for (const auto& [name, make] : kSchedules) out.emplace_back(name);
-  return out;
-}
-
-// Warm-up takes at most half of a run; a short run would otherwise end at a low learning rate.
-WarmUp warm_up(const ScheduleOptions& options) {
-  const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
-  return {wanted, options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted};
-}
-
-std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
-  check_options("schedule", options, kOptionRanges);
-  for (const double milestone : options.milestones)
-    require_range("schedule", "milestones", milestone, from_to(0, kMostEpochs));
-  for (const double factor : options.factors)
-    require_range("schedule", "factors", factor, finite_from(0));
-  for (const auto& [known, make] : kSchedules) {
-    if (name != known) continue;
-    const std::int64_t rise = warm_up(options).rise;
-    auto schedule = make(options, {rise, std::max<std::int64_t>(0, options.total_steps - rise)});
-    return rise > 0 ? warmup(rise, std::move(schedule)) : std::move(schedule);
-  }
-  const std::vector<std::string> known = schedule_names();
-  const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
-  std::string list;
-  for (const std::string& each : known) list += cat(list.empty() ? "" : ", ", each);
-  throw make_error<ValueError>("'", name, "' is not a schedule",
-                               near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", list,
-                               ")");
+  return one_cycle(total, OneCycleOptions{.rise = rise, .div = div, .final_div = final_div});
 }
 
 }  // namespace tenon::optim

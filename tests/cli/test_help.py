@@ -96,9 +96,11 @@ class Completion(CommandTest):
         self.assertIn("--epochs", complete("tenon", "train", "--e"))
         self.assertIn("lenet5", complete("tenon", "train", "le"))
         self.assertEqual(complete("tenon", "inspect", "--phase", "t"), ["train"])
-        self.assertEqual(complete("tenon", "train", "--optimizer", "ad"), ["adam", "adamw"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "ad"), ["adam", "adamw", "adagrad", "adadelta", "adamax", "adafactor"])
         self.assertEqual(complete("tenon", "train", "--optimizer", "=", "rm"), ["rmsprop"])
-        self.assertEqual(complete("tenon", "train", "--optimizer", "="), ["sgd", "adam", "adamw", "rmsprop", "levenberg"])
+        self.assertEqual(complete("tenon", "train", "--optimizer", "="),
+                         ["sgd", "adam", "adamw", "rmsprop", "levenberg", "adagrad", "adadelta", "adamax", "nadam", "radam", "rprop", "asgd",
+                          "lion", "muon", "lamb", "adafactor"])
         self.assertEqual(complete("tenon", "train", "lenet5", "--schedule", "mul"), ["multistep"])
         self.assertEqual(complete("tenon", "train", "--precision", "bf"), ["bf16"])
         self.assertEqual(complete("tenon", "train", "--device", "cu"), ["cuda"])

@@ -33,7 +33,7 @@ class Case:
             self.put("weights/" + key, p)
 
     def draw(self, scale, *shape):
-        return torch.from_numpy((scale * self.rng.standard_normal(shape)).astype(np.float32)).double()
+        return torch.from_numpy(np.asarray(scale * self.rng.standard_normal(shape), np.float32)).double()
 
     def put(self, key, tensor):
         if tensor.is_floating_point():

@@ -8,13 +8,15 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADERS = ("optim.h", "trainer.h", "runs.h", "trained_model.h", "data.h", "loader.h")
+HEADERS = ("optim.h", "optimizers.h", "lbfgs.h", "schedules.h", "trainer.h", "runs.h", "trained_model.h", "data.h", "loader.h")
 TESTS = ROOT / "tests" / "train" / "test_option_ranges.cpp"
 STRUCTS = re.compile(r"^( *)struct (?:TENON_API )?(\w*(?:Options|Clip|ParameterGroup|Augmentation|Mixing|Length))\b[^;{]*\{(.*?)^\1\};",
                      re.M | re.S)
 NUMBERS = re.compile(r"^ *(?:std::optional<double>|std::int64_t|double|int) ([^;()]+);", re.M)
-# Options without a row there: seeds may be any number, labels count from either end, and other tests check the rest.
+# Options without a row there: seeds may be any number, labels count from either end, only optimizers set the start of their states,
+# and other tests check the rest.
 ELSEWHERE = {
+    "SlotOptions.start": "src/optim/adaptive.cpp",
     "CsvOptions.label_column": "tests/fuzz/csv.cpp",
     "GenerateOptions.tokens": "tests/train/test_generate.cpp", "GenerateOptions.temperature": "tests/train/test_generate.cpp",
     "GenerateOptions.top_k": "tests/train/test_generate.cpp", "GenerateOptions.top_p": "tests/train/test_generate.cpp",

@@ -31,8 +31,11 @@ TEST_CASE("optim: a plain loop reduces the loss") {
   for (const std::string& name : optim::names()) {
     CAPTURE(name);
     const Tensor p = parameter({3, -2});
-    const auto optimizer =
-        optim::create(name, std::vector<Tensor>{p}, {.lr = name == "levenberg" ? 5e-4 : 0.05});
+    const double rate = name == "levenberg"  ? 5e-4
+                        : name == "adagrad"  ? 0.5
+                        : name == "adadelta" ? 50
+                                             : 0.05;
+    const auto optimizer = optim::create(name, std::vector<Tensor>{p}, {.lr = rate});
     const double start = sum(square(p)).item();
     double last = start;
     for (int k = 0; k < 60; ++k) last = optimizer->step(sum(square(p))).item();

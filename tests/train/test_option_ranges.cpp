@@ -11,7 +11,9 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 #include <tenon/layers.h>
+#include <tenon/lbfgs.h>
 #include <tenon/models.h>
+#include <tenon/optimizers.h>
 #include <tenon/text.h>
 
 #include "base/str.h"
@@ -194,6 +196,113 @@ TEST_CASE("option ranges: schedules by their own functions") {
   refused("from is", [] { (void)optim::inverse_sqrt(0); });
   refused("steps is", [] { (void)optim::warmup(-1, optim::constant()); });
   refused("patience is", [] { (void)optim::plateau(0.1, -1); });
+}
+
+TEST_CASE("option ranges: more optimizers and schedules") {
+  using namespace optim;  // NOLINT: a long list of its names
+  const std::vector<double> kNoRate{-1, kNan, kInfinite, 1e31}, kNoDecay{-0.1, 1, kNan, kInfinite},
+      kNegative{-1, kNan, kInfinite};
+  const auto adagrad = [](const AdagradOptions& o) { const Adagrad made(some_net(), o); };
+  refuses<AdagradOptions>("lr", &AdagradOptions::lr, kNoRate, adagrad);
+  refuses<AdagradOptions>("lr_decay", &AdagradOptions::lr_decay, kNegative, adagrad);
+  refuses<AdagradOptions>("weight_decay", &AdagradOptions::weight_decay, kNoRate, adagrad);
+  refuses<AdagradOptions>("initial_accumulator_value", &AdagradOptions::initial_accumulator_value,
+                          kNoRate, adagrad);
+  refuses<AdagradOptions>("eps", &AdagradOptions::eps, kNoRate, adagrad);
+  const auto adadelta = [](const AdadeltaOptions& o) { const Adadelta made(some_net(), o); };
+  refuses<AdadeltaOptions>("lr", &AdadeltaOptions::lr, kNoRate, adadelta);
+  refuses<AdadeltaOptions>("rho", &AdadeltaOptions::rho, kNoShare, adadelta);
+  refuses<AdadeltaOptions>("eps", &AdadeltaOptions::eps, kNoRate, adadelta);
+  refuses<AdadeltaOptions>("weight_decay", &AdadeltaOptions::weight_decay, kNoRate, adadelta);
+  const auto adamax = [](const AdamaxOptions& o) { const Adamax made(some_net(), o); };
+  refuses<AdamaxOptions>("lr", &AdamaxOptions::lr, kNoRate, adamax);
+  refuses<AdamaxOptions>("beta1", &AdamaxOptions::beta1, kNoDecay, adamax);
+  refuses<AdamaxOptions>("beta2", &AdamaxOptions::beta2, kNoDecay, adamax);
+  refuses<AdamaxOptions>("eps", &AdamaxOptions::eps, kNoRate, adamax);
+  refuses<AdamaxOptions>("weight_decay", &AdamaxOptions::weight_decay, kNoRate, adamax);
+  const auto nadam = [](const NAdamOptions& o) { const NAdam made(some_net(), o); };
+  refuses<NAdamOptions>("lr", &NAdamOptions::lr, kNoRate, nadam);
+  refuses<NAdamOptions>("beta1", &NAdamOptions::beta1, kNoDecay, nadam);
+  refuses<NAdamOptions>("beta2", &NAdamOptions::beta2, kNoDecay, nadam);
+  refuses<NAdamOptions>("eps", &NAdamOptions::eps, kNoRate, nadam);
+  refuses<NAdamOptions>("weight_decay", &NAdamOptions::weight_decay, kNoRate, nadam);
+  refuses<NAdamOptions>("momentum_decay", &NAdamOptions::momentum_decay, kNegative, nadam);
+  const auto radam = [](const RAdamOptions& o) { const RAdam made(some_net(), o); };
+  refuses<RAdamOptions>("lr", &RAdamOptions::lr, kNoRate, radam);
+  refuses<RAdamOptions>("beta1", &RAdamOptions::beta1, kNoDecay, radam);
+  refuses<RAdamOptions>("beta2", &RAdamOptions::beta2, kNoDecay, radam);
+  refuses<RAdamOptions>("eps", &RAdamOptions::eps, kNoRate, radam);
+  refuses<RAdamOptions>("weight_decay", &RAdamOptions::weight_decay, kNoRate, radam);
+  const auto rprop = [](const RpropOptions& o) { const Rprop made(some_net(), o); };
+  refuses<RpropOptions>("lr", &RpropOptions::lr, kNoRate, rprop);
+  refuses<RpropOptions>("eta_minus", &RpropOptions::eta_minus, {0, 1, kNan}, rprop);
+  refuses<RpropOptions>("eta_plus", &RpropOptions::eta_plus, {1, 0.5, kNan, kInfinite}, rprop);
+  refuses<RpropOptions>("step_min", &RpropOptions::step_min, {0, -1, kNan, kInfinite}, rprop);
+  refuses<RpropOptions>("step_max", &RpropOptions::step_max, {0, -1, kNan, kInfinite}, rprop);
+  const auto asgd = [](const AsgdOptions& o) { const Asgd made(some_net(), o); };
+  refuses<AsgdOptions>("lr", &AsgdOptions::lr, kNoRate, asgd);
+  refuses<AsgdOptions>("lambd", &AsgdOptions::lambd, kNegative, asgd);
+  refuses<AsgdOptions>("alpha", &AsgdOptions::alpha, kNegative, asgd);
+  refuses<AsgdOptions>("t0", &AsgdOptions::t0, kNegative, asgd);
+  refuses<AsgdOptions>("weight_decay", &AsgdOptions::weight_decay, kNoRate, asgd);
+  const auto lion = [](const LionOptions& o) { const Lion made(some_net(), o); };
+  refuses<LionOptions>("lr", &LionOptions::lr, kNoRate, lion);
+  refuses<LionOptions>("beta1", &LionOptions::beta1, kNoShare, lion);
+  refuses<LionOptions>("beta2", &LionOptions::beta2, kNoShare, lion);
+  refuses<LionOptions>("weight_decay", &LionOptions::weight_decay, kNoRate, lion);
+  const auto muon = [](const MuonOptions& o) { const Muon made(some_net(), o); };
+  refuses<MuonOptions>("lr", &MuonOptions::lr, kNoRate, muon);
+  refuses<MuonOptions>("weight_decay", &MuonOptions::weight_decay, kNoRate, muon);
+  refuses<MuonOptions>("momentum", &MuonOptions::momentum, kNoShare, muon);
+  refuses<MuonOptions>("eps", &MuonOptions::eps, {0, -1, kNan, kInfinite}, muon);
+  refuses<MuonOptions>("ns_steps", &MuonOptions::ns_steps, {0, -1, 100}, muon);
+  refuses<MuonOptions>("adamw_beta1", &MuonOptions::adamw_beta1, kNoDecay, muon);
+  refuses<MuonOptions>("adamw_beta2", &MuonOptions::adamw_beta2, kNoDecay, muon);
+  refuses<MuonOptions>("adamw_eps", &MuonOptions::adamw_eps, kNoRate, muon);
+  const auto lamb = [](const LambOptions& o) { const Lamb made(some_net(), o); };
+  refuses<LambOptions>("lr", &LambOptions::lr, kNoRate, lamb);
+  refuses<LambOptions>("beta1", &LambOptions::beta1, kNoDecay, lamb);
+  refuses<LambOptions>("beta2", &LambOptions::beta2, kNoDecay, lamb);
+  refuses<LambOptions>("eps", &LambOptions::eps, kNoRate, lamb);
+  refuses<LambOptions>("weight_decay", &LambOptions::weight_decay, kNoRate, lamb);
+  const auto adafactor = [](const AdafactorOptions& o) { const Adafactor made(some_net(), o); };
+  refuses<AdafactorOptions>("lr", &AdafactorOptions::lr, kNoRate, adafactor);
+  refuses<AdafactorOptions>("beta2_decay", &AdafactorOptions::beta2_decay, {0.1, kNan, -kInfinite},
+                            adafactor);
+  refuses<AdafactorOptions>("eps1", &AdafactorOptions::eps1, kNoRate, adafactor);
+  refuses<AdafactorOptions>("eps2", &AdafactorOptions::eps2, kNoRate, adafactor);
+  refuses<AdafactorOptions>("d", &AdafactorOptions::d, {0, -1, kNan, kInfinite}, adafactor);
+  refuses<AdafactorOptions>("weight_decay", &AdafactorOptions::weight_decay, kNoRate, adafactor);
+  const auto lbfgs = [](const LbfgsOptions& o) { const Lbfgs made(some_net(), o); };
+  refuses<LbfgsOptions>("lr", &LbfgsOptions::lr, kNoRate, lbfgs);
+  refuses<LbfgsOptions>("max_iter", &LbfgsOptions::max_iter, {0, -1}, lbfgs);
+  refuses<LbfgsOptions>("max_eval", &LbfgsOptions::max_eval, kNoCount, lbfgs);
+  refuses<LbfgsOptions>("tolerance_grad", &LbfgsOptions::tolerance_grad, {-1, kNan}, lbfgs);
+  refuses<LbfgsOptions>("tolerance_change", &LbfgsOptions::tolerance_change, {-1, kNan}, lbfgs);
+  refuses<LbfgsOptions>("history_size", &LbfgsOptions::history_size, kNoPositive, lbfgs);
+  const auto cyclic_ = [](const CyclicOptions& o) { (void)cyclic(o); };
+  refuses<CyclicOptions>("low", &CyclicOptions::low, kNegative, cyclic_);
+  refuses<CyclicOptions>("high", &CyclicOptions::high, kNegative, cyclic_);
+  refuses<CyclicOptions>("up", &CyclicOptions::up, {0, -1}, cyclic_);
+  refuses<CyclicOptions>("down", &CyclicOptions::down, {-1}, cyclic_);
+  refuses<CyclicOptions>("gamma", &CyclicOptions::gamma, {0, -1, 1.5, kNan}, cyclic_);
+  const auto plateau_ = [](const PlateauOptions& o) { (void)plateau(o); };
+  refuses<PlateauOptions>("gamma", &PlateauOptions::gamma, {0, 1, kNan}, plateau_);
+  refuses<PlateauOptions>("patience", &PlateauOptions::patience, kNoCount, plateau_);
+  refuses<PlateauOptions>("threshold", &PlateauOptions::threshold, {-1, 1, kNan}, plateau_);
+  refuses<PlateauOptions>("minimum", &PlateauOptions::minimum, kNoShare, plateau_);
+  refuses<PlateauOptions>("cooldown", &PlateauOptions::cooldown, kNoCount, plateau_);
+  refuses<PlateauOptions>("eps", &PlateauOptions::eps, kNegative, plateau_);
+  const auto onecycle_ = [](const OneCycleOptions& o) { (void)one_cycle(10, o); };
+  refuses<OneCycleOptions>("rise", &OneCycleOptions::rise, {0, 1, kNan}, onecycle_);
+  refuses<OneCycleOptions>("div", &OneCycleOptions::div, {0.5, kNan, kInfinite}, onecycle_);
+  refuses<OneCycleOptions>("final_div", &OneCycleOptions::final_div, {0.5, kNan, kInfinite},
+                           onecycle_);
+  CHECK_THROWS_WITH_AS((void)ramp(-1, 1, 5), doctest::Contains("from is"), ValueError);
+  CHECK_THROWS_WITH_AS((void)ramp(1, kNan, 5), doctest::Contains("to is"), ValueError);
+  CHECK_THROWS_WITH_AS((void)ramp(1, 1, 0), doctest::Contains("steps is"), ValueError);
+  CHECK_THROWS_WITH_AS((void)constant(kInfinite, 5), doctest::Contains("value is"), ValueError);
+  CHECK_THROWS_WITH_AS((void)constant(1, -1), doctest::Contains("steps is"), ValueError);
 }
 
 TEST_CASE("option ranges: optimizers, clipping and groups") {

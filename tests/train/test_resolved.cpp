@@ -2,11 +2,13 @@
 // what a run builds afterwards reads no text.
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
+#include <tenon/optim.h>
 #include <tenon/train.h>
 
 #include "base/str.h"
@@ -146,6 +148,26 @@ TEST_CASE("resolved: texts within settings become values") {
   settings.milestones = "6,3";
   CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'milestones' is '6,3'"),
                        ValueError);
+}
+
+TEST_CASE("resolved: every optimizer gets the options that it has, and refuses the others") {
+  const nn::Linear net(2, 2);
+  for (const std::string& name : optim::names()) {
+    CAPTURE(name);
+    Settings settings = Settings::for_model("lenet5");
+    settings.set("optimizer", name);
+    const ResolvedRun run(settings);
+    const optim::OptimizerOptions has = optim::defaults(name), &given = run.optimizer.options;
+    CHECK(given.lr == settings.lr);
+    CHECK(given.beta2 == (has.beta2 ? std::optional(settings.beta2) : std::nullopt));
+    CHECK(given.eps == (has.eps ? std::optional(settings.eps) : std::nullopt));
+    CHECK(given.momentum == (has.momentum ? std::optional(settings.momentum) : std::nullopt));
+    CHECK(optim::create(name, net, given)->lr() == settings.lr);
+    settings.nesterov = true;
+    if (!has.nesterov)
+      CHECK_THROWS_WITH_AS(optim::create(name, net, ResolvedRun(settings).optimizer.options),
+                           doctest::Contains("has no option 'nesterov'"), ValueError);
+  }
 }
 
 TEST_CASE("resolved: a data source is taken apart") {

@@ -130,6 +130,22 @@ TEST_CASE("settings: the learning rate follows the optimizer unless it is given,
   CHECK(b.momentum == 0);
 }
 
+TEST_CASE("settings: the options of an optimizer have its defaults unless they are given") {
+  Settings s = Settings::for_model("lenet5");
+  s.set("optimizer", "lion");
+  CHECK(s.lr == 1e-4);
+  CHECK(s.beta2 == 0.99);
+  s.set("optimizer", "muon");
+  CHECK(s.momentum == 0.95);
+  CHECK(s.nesterov);
+  CHECK(s.weight_decay == 0.1);
+  s.set("beta2", "0.9");
+  s.set("optimizer", "adagrad");
+  CHECK(s.eps == 1e-10);
+  CHECK(s.beta2 == 0.9);
+  CHECK_FALSE(s.nesterov);
+}
+
 TEST_CASE("settings: milestones are epochs, or epochs with factors of the learning rate") {
   Settings s;
   for (const char* fine : {"", "3,6.5", "3=0.4,6.5=0.02"}) s.set("milestones", fine);

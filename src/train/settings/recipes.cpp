@@ -87,6 +87,7 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   s.beta2 = r.beta2;
   s.eps = r.eps;
   if (!network.empty()) check_recipe(s, described);
+  s.nesterov = optim::defaults(s.optimizer).nesterov.value_or(false);
   return s;
 }
 

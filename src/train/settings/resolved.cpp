@@ -12,14 +12,17 @@
 namespace tenon::train {
 namespace {
 
+// An option that the optimizer does not have is passed only if it asks for something, so that
+// optim::create() refuses it.
 optim::OptimizerOptions optimizer_options(const Settings& s) {
+  const optim::OptimizerOptions has = optim::defaults(s.optimizer);
   optim::OptimizerOptions o;
   o.lr = s.lr;
-  o.weight_decay = s.weight_decay;
-  if (s.optimizer == "sgd" || s.optimizer == "rmsprop") o.momentum = s.momentum;
-  if (s.optimizer.starts_with("adam")) o.beta2 = s.beta2;
-  if (s.optimizer.starts_with("adam") || s.optimizer == "levenberg") o.eps = s.eps;
-  o.nesterov = s.nesterov;
+  if (has.weight_decay || s.weight_decay != 0) o.weight_decay = s.weight_decay;
+  if (has.nesterov || s.nesterov) o.nesterov = s.nesterov;
+  if (has.momentum) o.momentum = s.momentum;
+  if (has.beta2) o.beta2 = s.beta2;
+  if (has.eps) o.eps = s.eps;
   return o;
 }
 

@@ -84,12 +84,16 @@ const Field kFields[] = {
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
     {"max_steps", "limit of training steps; 0: none", &Settings::max_steps},
     {"batch", "batch size", &Settings::batch, 1, 16777216},
-    {"optimizer", "optimizer: sgd, adam, adamw, rmsprop or levenberg", &Settings::optimizer},
+    {"optimizer",
+     "optimizer: sgd, adam, adamw, rmsprop, levenberg, adagrad, adadelta, adamax, nadam, radam, "
+     "rprop, asgd, lion, muon, lamb or adafactor",
+     &Settings::optimizer},
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
-    {"momentum", "momentum of sgd and rmsprop", &Settings::momentum, 0, 1},
-    {"nesterov", "use Nesterov momentum in sgd", &Settings::nesterov},
-    {"beta2", "decay rate of the second moment of adam and adamw", &Settings::beta2, 0, 1},
-    {"eps", "epsilon of adam and adamw; of levenberg: damping added to the curvature",
+    {"momentum", "momentum of sgd, rmsprop and muon", &Settings::momentum, 0, 1},
+    {"nesterov", "use Nesterov momentum in sgd and muon", &Settings::nesterov},
+    {"beta2", "decay rate of the second moment of adam and its relatives; of lion: of the momentum",
+     &Settings::beta2, 0, 1},
+    {"eps", "added to divisors by adam and others; of levenberg: damping added to the curvature",
      &Settings::eps, 0, 1e30},
     {"weight_decay", "weight decay", &Settings::weight_decay, 0, 1e6},
     {"schedule",
@@ -291,11 +295,14 @@ void Settings::use_rates_of(const std::string& chosen) {
   auto free = [&](const char* key) {
     return std::find(given_.begin(), given_.end(), key) == given_.end();
   };
-  const bool sgd = chosen == "sgd";
-  if (free("lr")) lr = sgd ? 0.05 : 0.001;
-  if (free("eps")) eps = chosen == "levenberg" ? 0.02 : 1e-8;
-  if (free("momentum")) momentum = sgd ? 0.9 : 0;
-  if (free("weight_decay")) weight_decay = sgd ? 5e-4 : chosen == "adamw" ? 0.01 : 0;
+  const optim::OptimizerOptions standard = optim::defaults(chosen);
+  const bool sgd = chosen == "sgd", old = chosen == "rmsprop" || chosen == "levenberg";
+  if (free("lr")) lr = sgd ? 0.05 : old ? 0.001 : *standard.lr;
+  if (free("eps")) eps = standard.eps.value_or(1e-8);
+  if (free("momentum")) momentum = sgd ? 0.9 : standard.momentum.value_or(0);
+  if (free("nesterov")) nesterov = standard.nesterov.value_or(false);
+  if (free("beta2")) beta2 = standard.beta2.value_or(0.999);
+  if (free("weight_decay")) weight_decay = sgd ? 5e-4 : standard.weight_decay.value_or(0);
 }
 
 void Settings::set(const std::string& key, const std::string& value) {
