@@ -10,8 +10,8 @@
 
 namespace tenon::masked {
 
-/// @{
 /// Reductions over axes (all axes if none is given).
+/// @{
 TENON_API Tensor sum(const Tensor& x, const Tensor& mask, const Axes& axes = {},
                      bool keepdim = false);
 TENON_API Tensor prod(const Tensor& x, const Tensor& mask, const Axes& axes = {},
@@ -31,8 +31,8 @@ TENON_API Tensor var(const Tensor& x, const Tensor& mask, const Axes& axes = {},
 TENON_API Tensor stddev(const Tensor& x, const Tensor& mask, const Axes& axes = {},
                         bool keepdim = false, double correction = 1);
 /// @}
-/// @{
 /// Index along an axis, or in the flattened tensor without one.
+/// @{
 TENON_API Tensor argmax(const Tensor& x, const Tensor& mask, std::optional<int> axis = {},
                         bool keepdim = false);
 TENON_API Tensor argmin(const Tensor& x, const Tensor& mask, std::optional<int> axis = {},
@@ -40,8 +40,8 @@ TENON_API Tensor argmin(const Tensor& x, const Tensor& mask, std::optional<int> 
 /// @}
 /// The lower median along an axis.
 TENON_API Tensor median(const Tensor& x, const Tensor& mask, int axis = -1, bool keepdim = false);
-/// @{
 /// Along an axis, of the shape of x. Masked elements count as what starts the operation.
+/// @{
 TENON_API Tensor cumsum(const Tensor& x, const Tensor& mask, int axis);
 TENON_API Tensor cumprod(const Tensor& x, const Tensor& mask, int axis);
 TENON_API Tensor softmax(const Tensor& x, const Tensor& mask, int axis);

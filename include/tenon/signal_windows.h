@@ -10,8 +10,8 @@
 
 namespace tenon::windows {
 
-/// @{
 /// Windows without parameters.
+/// @{
 TENON_API Tensor bartlett(std::int64_t count, bool symmetric = true, DType dtype = DType::Float32);
 TENON_API Tensor blackman(std::int64_t count, bool symmetric = true, DType dtype = DType::Float32);
 TENON_API Tensor cosine(std::int64_t count, bool symmetric = true, DType dtype = DType::Float32);

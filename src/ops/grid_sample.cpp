@@ -135,6 +135,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridOptions& optio
   const DType computed = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   const Tensor positions = reshape(cast(grid, computed), {x.size(0), -1, spatial});
   std::vector<Taps> taps;
+  taps.reserve(static_cast<std::size_t>(spatial));
   for (int d = 0; d < spatial; ++d)  // the last axis of the image is the first coordinate
     taps.push_back(taps_along(select(positions, 2, spatial - 1 - d), x.size(d + 2), options));
   Ints sizes{x.size(0), x.size(1)};

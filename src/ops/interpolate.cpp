@@ -76,6 +76,7 @@ Tensor cubic_along(const Tensor& x, const Resized& r, bool align_corners) {
   return sum;
 }
 
+std::int64_t truncated(double x) { return static_cast<std::int64_t>(x); }
 double triangle(double t) { return std::max(1 - std::fabs(t), 0.0); }
 // With the slope -0.5 of PIL.
 double cubic(double t) {
@@ -94,8 +95,8 @@ Tensor antialiased_along(const Tensor& x, const Resized& r, bool align_corners, 
   std::vector<double> matrix(static_cast<std::size_t>(r.size * r.from), 0);
   for (std::int64_t i = 0; i < r.size; ++i) {
     const double center = scale * (static_cast<double>(i) + 0.5);
-    const auto low = std::max(static_cast<std::int64_t>(center - reach + 0.5), std::int64_t{0}),
-               high = std::min(static_cast<std::int64_t>(center + reach + 0.5), r.from);
+    const auto low = std::max(truncated(center - reach + 0.5), std::int64_t{0}),
+               high = std::min(truncated(center + reach + 0.5), r.from);
     double* row = matrix.data() + i * r.from;
     double total = 0;
     for (std::int64_t j = low; j < high; ++j) {

@@ -130,7 +130,7 @@ Tensor matrix_norm(const Tensor& x, std::optional<double> p, const Ints& axes, b
   const bool by_column = std::fabs(*p) == 1;
   const int summed = by_column ? rows : columns, compared = by_column ? columns : rows;
   const Tensor sums = sum(abs(x), {summed}, true);
-  const Tensor norm = *p > 0 ? amax(sums, {compared}, true) : amin(sums, {compared}, true);
+  Tensor norm = *p > 0 ? amax(sums, {compared}, true) : amin(sums, {compared}, true);
   if (keepdim) return norm;
   return squeeze(squeeze(norm, std::max(rows, columns)), std::min(rows, columns));
 }

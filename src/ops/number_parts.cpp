@@ -46,6 +46,10 @@ Layout layout_of(DType dtype) {
   }
 }
 
+std::int64_t bits_of(const Tensor& x) {
+  return 8 * static_cast<std::int64_t>(item_size(x.dtype()));
+}
+
 Tensor powers_of_2() {
   std::int64_t powers[64];
   for (int k = 0; k < 64; ++k) powers[k] = static_cast<std::int64_t>(std::uint64_t{1} << k);
@@ -113,7 +117,7 @@ Tensor gcd(const Tensor& x, const Tensor& y) {
   auto [a, b] = aligned("gcd", x, y);
   require_integers("gcd", a);
   // Euclid's algorithm takes the most steps for Fibonacci numbers: less than 1.45 for each bit.
-  const auto steps = static_cast<int>(8 * item_size(a.dtype()) * 29 / 20 + 1);
+  const auto steps = static_cast<int>(bits_of(a) * 29 / 20 + 1);
   a = abs(a), b = abs(b);
   for (int k = 0; k < steps; ++k) {
     const Tensor done = eq(b, 0), rest = remainder(a, where(done, 1, b));
@@ -133,7 +137,7 @@ Tensor bitwise_left_shift(const Tensor& x, const Tensor& by) {
   const Called called("bitwise_left_shift");
   const auto [a, b] = aligned("bitwise_left_shift", x, by);
   require_integers("bitwise_left_shift", a);
-  const auto [power, valid] = power_of_2(b, 8 * item_size(a.dtype()));
+  const auto [power, valid] = power_of_2(b, bits_of(a));
   return cast(where(valid, cast(a, DType::Int64) * power, 0), a.dtype());
 }
 
@@ -141,7 +145,7 @@ Tensor bitwise_right_shift(const Tensor& x, const Tensor& by) {
   const Called called("bitwise_right_shift");
   const auto [a, b] = aligned("bitwise_right_shift", x, by);
   require_integers("bitwise_right_shift", a);
-  const auto [power, valid] = power_of_2(b, 8 * item_size(a.dtype()) - 1);
+  const auto [power, valid] = power_of_2(b, bits_of(a) - 1);
   const Tensor wide = cast(a, DType::Int64), gone = where(lt(wide, 0), -1, zeros_like(wide));
   return cast(where(valid, floor_divide(wide, power), gone), a.dtype());
 }

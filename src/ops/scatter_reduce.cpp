@@ -55,9 +55,9 @@ Tensor extreme_value(const Tensor& base, const Tensor& index, const Tensor& upda
   const int a = how.axis;
   auto [values, order] = sort(updates, a, !how.largest, true);
   const Tensor found = scatter(base, a, gather(index, a, order), values);
-  const Tensor value = !how.include_self ? found
-                       : how.largest     ? maximum(base, found)
-                                         : minimum(base, found);
+  Tensor value = !how.include_self ? found
+                 : how.largest     ? maximum(base, found)
+                                   : minimum(base, found);
   if (how.largest || !is_floating(base.dtype())) return value;
   // NaN is sorted as the largest number, so a minimum looks for it.
   const Tensor spoilt =

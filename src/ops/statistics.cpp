@@ -84,7 +84,8 @@ ValuesAndIndices mode(const Tensor& x, int axis, bool keepdim) {
 Tensor median(const Tensor& x) {
   const Called called("median");
   require_defined("median", x);
-  const Tensor flat = reshape(x, {x.numel()}), value = median(flat, 0).values;
+  const Tensor flat = reshape(x, {x.numel()});
+  Tensor value = median(flat, 0).values;
   if (!is_floating(x.dtype())) return value;
   // All elements that are the median share its gradient, as they share that of amax().
   const Tensor found = detach(value);
