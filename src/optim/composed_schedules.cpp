@@ -137,7 +137,7 @@ class Product : public Parts {
   }
 };
 
-constexpr Range kSteps = at_least(1), kFactors = finite_from(0);
+constexpr Range kFactors = finite_from(0);
 
 void require_parts(const char* name, const std::vector<std::unique_ptr<Schedule>>& parts) {
   if (parts.empty()) throw make_error<ValueError>("schedule ", name, ": there are no schedules");
@@ -156,7 +156,7 @@ std::unique_ptr<Schedule> constant(double value, std::int64_t steps) {
 std::unique_ptr<Schedule> ramp(double from, double to, std::int64_t steps) {
   require_range("schedule ramp", "from", from, kFactors);
   require_range("schedule ramp", "to", to, kFactors);
-  require_range("schedule ramp", "steps", steps, kSteps);
+  require_range("schedule ramp", "steps", steps, at_least(0));
   return std::make_unique<Ramp>(from, to, steps);
 }
 

@@ -466,6 +466,7 @@ TEST_CASE("fixtures: more schedules follow torch.optim.lr_scheduler") {
       if (name.starts_with("plateau")) schedule->observe(figures[step]);
     }
   }
+  CHECK(ramp(0.5, 2, 0)->factor(0) == 2);
   CHECK(schedules.at("multiplicative")->factor(2) == doctest::Approx(0.9 * 1.05));  // back again
 }
 

@@ -300,7 +300,7 @@ TEST_CASE("option ranges: more optimizers and schedules") {
                            onecycle_);
   CHECK_THROWS_WITH_AS((void)ramp(-1, 1, 5), doctest::Contains("from is"), ValueError);
   CHECK_THROWS_WITH_AS((void)ramp(1, kNan, 5), doctest::Contains("to is"), ValueError);
-  CHECK_THROWS_WITH_AS((void)ramp(1, 1, 0), doctest::Contains("steps is"), ValueError);
+  CHECK_THROWS_WITH_AS((void)ramp(1, 1, -1), doctest::Contains("steps is"), ValueError);
   CHECK_THROWS_WITH_AS((void)constant(kInfinite, 5), doctest::Contains("value is"), ValueError);
   CHECK_THROWS_WITH_AS((void)constant(1, -1), doctest::Contains("steps is"), ValueError);
 }
