@@ -118,7 +118,7 @@ INNER = {
 # Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
-    "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops",
+    "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "masked": "ops", "resampling": "ops", "scattering": "ops", "signal_windows": "ops", "special": "ops",
     "optimizers": "optim", "lbfgs": "optim", "schedules": "optim",
     "loss_layers": "nn", "more_layers": "nn", "shape_layers": "nn", "parametrizations": "nn",
     "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",

@@ -28,6 +28,9 @@ TENON_API Tensor full_like(const Tensor& x, Scalar value);
 TENON_API Tensor rand_like(const Tensor& x, const OptionalGenerator& generator = {});
 /// Standard normal random numbers of the shape and dtype of `x`.
 TENON_API Tensor randn_like(const Tensor& x, const OptionalGenerator& generator = {});
+/// Random integers in [low, high) of the shape and dtype of `x`.
+TENON_API Tensor randint_like(const Tensor& x, std::int64_t low, std::int64_t high,
+                              const OptionalGenerator& generator = {});
 /// A random order of the numbers 0 to count - 1, int64 [count].
 TENON_API Tensor randperm(std::int64_t count, const OptionalGenerator& generator = {});
 /// Random elements of the shape and dtype of `probabilities`: 1 with the probability at the same
@@ -40,5 +43,30 @@ TENON_API Tensor bernoulli(const Tensor& probabilities, const OptionalGenerator&
 /// with positive weights.
 TENON_API Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement = false,
                              const OptionalGenerator& generator = {});
+
+// ---- Samples of distributions, new tensors instead of PyTorch's methods in place
+/// Normal numbers with the means and standard deviations at the same index; both broadcast. The
+/// result has no gradient: for one, write `mean + std * randn_like(mean)`. PyTorch: `torch.normal`.
+TENON_API Tensor normal(const Tensor& mean, const Tensor& std,
+                        const OptionalGenerator& generator = {});
+/// Normal numbers. PyTorch: `Tensor.normal_`.
+TENON_API Tensor normal(const Shape& shape, double mean = 0, double std = 1,
+                        DType dtype = DType::Float32, const OptionalGenerator& generator = {});
+/// Uniform numbers in [low, high). PyTorch: `Tensor.uniform_`.
+TENON_API Tensor uniform(const Shape& shape, double low = 0, double high = 1,
+                         DType dtype = DType::Float32, const OptionalGenerator& generator = {});
+/// Exponentially distributed numbers with the given rate. PyTorch: `Tensor.exponential_`.
+TENON_API Tensor exponential(const Shape& shape, double rate = 1, DType dtype = DType::Float32,
+                             const OptionalGenerator& generator = {});
+/// The number of trials up to the first success, at least 1, for trials that succeed with
+/// probability p. PyTorch: `Tensor.geometric_`.
+TENON_API Tensor geometric(const Shape& shape, double p, DType dtype = DType::Float32,
+                           const OptionalGenerator& generator = {});
+/// Numbers of the Cauchy distribution. PyTorch: `Tensor.cauchy_`.
+TENON_API Tensor cauchy(const Shape& shape, double median = 0, double scale = 1,
+                        DType dtype = DType::Float32, const OptionalGenerator& generator = {});
+/// e to the power of normal numbers. PyTorch: `Tensor.log_normal_`.
+TENON_API Tensor log_normal(const Shape& shape, double mean = 1, double std = 2,
+                            DType dtype = DType::Float32, const OptionalGenerator& generator = {});
 
 }  // namespace tenon

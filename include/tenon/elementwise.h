@@ -43,10 +43,54 @@ TENON_API Tensor softshrink(const Tensor& x, double lambd = 0.5);
 TENON_API Tensor hardshrink(const Tensor& x, double lambd = 0.5);
 /// x - tanh(x).
 TENON_API Tensor tanhshrink(const Tensor& x);
+/// Leaky ReLU with a random slope between lower and upper for each element in training, and their
+/// mean otherwise (Xu et al., 2015).
+TENON_API Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3,
+                       bool training = false, const OptionalGenerator& generator = {});
+/// Dropout that keeps the mean and variance of the outputs of selu() (Klambauer et al., 2017): of
+/// elements, or of whole channels of x [N, C, ..]. Returns x if `training` is false.
+/// @{
+TENON_API Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = false,
+                               const OptionalGenerator& generator = {});
+TENON_API Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = false,
+                                       const OptionalGenerator& generator = {});
+/// @}
 /// x if it is above the threshold, else `value`.
 TENON_API Tensor threshold(const Tensor& x, Scalar threshold, Scalar value);
 
+/// Inverse hyperbolic cosine; NaN below 1.
+TENON_API Tensor acosh(const Tensor& x);
+/// Inverse hyperbolic sine.
+TENON_API Tensor asinh(const Tensor& x);
+/// Inverse hyperbolic tangent; NaN outside [-1, 1].
+TENON_API Tensor atanh(const Tensor& x);
+/// Whether x has a minus sign; bool. True for -0; false for NaN, whatever its sign.
+TENON_API Tensor signbit(const Tensor& x);
+/// Mantissas and exponents of floating-point numbers.
+struct ValuesAndExponents {
+  Tensor mantissa;  ///< In (-1, -0.5] or [0.5, 1), or x itself if it is 0, infinite or NaN.
+  Tensor exponent;  ///< int32: x is mantissa · 2^exponent.
+};
+/// Splits floating-point numbers into mantissa and exponent.
+TENON_API ValuesAndExponents frexp(const Tensor& x);
+
 // ---- Two tensors
+/// sqrt(a² + b²) without overflow.
+TENON_API Tensor hypot(const Tensor& a, const Tensor& b);
+/// |x| with the sign of `sign`.
+TENON_API Tensor copysign(const Tensor& x, const Tensor& sign);
+/// The number of the dtype next to x in the direction of `towards`, whose gradient is 0.
+TENON_API Tensor nextafter(const Tensor& x, const Tensor& towards);
+/// The greatest common divisor of integers, at least 0.
+TENON_API Tensor gcd(const Tensor& x, const Tensor& y);
+/// The least common multiple of integers, at least 0; an overflow wraps around.
+TENON_API Tensor lcm(const Tensor& x, const Tensor& y);
+/// Integers with their bits moved; bits that leave are lost. A right shift keeps the sign. A shift
+/// by fewer than 0 or more bits than the dtype has moves all bits out.
+/// @{
+TENON_API Tensor bitwise_left_shift(const Tensor& x, const Tensor& by);
+TENON_API Tensor bitwise_right_shift(const Tensor& x, const Tensor& by);
+/// @}
 /// The larger number; if one is NaN, the other.
 TENON_API Tensor fmax(const Tensor& a, const Tensor& b);
 /// The smaller number; if one is NaN, the other.

@@ -90,6 +90,12 @@ TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                            Scalar alpha = 1);
 
+// ---- Bilinear map
+/// y[o] = Σ a[i] · weight[o][i][j] · b[j] + bias[o]: a [.., I], b [.., J], weight [out, I, J], bias
+/// [out] or undefined; gives [.., out].
+TENON_API Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
+                          const Tensor& bias = {});
+
 // ---- Bags of embeddings
 /// How embedding_bag() combines the rows of a bag.
 enum class BagMode {
@@ -186,10 +192,14 @@ TENON_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const T
                                   const ConvTranspose3dOptions& options = {});
 /// How interpolate() computes values between elements.
 enum class Interpolation {
-  Nearest,  ///< The value of the nearest element.
-  Linear    ///< PyTorch's "linear", "bilinear" or "trilinear", by the number of axes.
+  Nearest,       ///< The element at floor(i · scale). PyTorch's "nearest".
+  Linear,        ///< PyTorch's "linear", "bilinear" or "trilinear", by the number of axes.
+  NearestExact,  ///< The element whose center is nearest. PyTorch's "nearest-exact".
+  Cubic,         ///< Cubic convolution (Keys, 1981), PyTorch's "bicubic", for any number of axes.
+  Area           ///< The mean over adaptive windows, as adaptive_avg_pool2d().
 };
-/// Resizes the axes after the channels of x [N, C, …] to the given sizes.
+/// Resizes the axes after the channels of x [N, C, …] to the given sizes. resampling.h has scale
+/// factors and antialiasing.
 TENON_API Tensor interpolate(const Tensor& x, const Ints& sizes,
                              Interpolation mode = Interpolation::Nearest,
                              bool align_corners = false);
@@ -227,6 +237,11 @@ struct ClassLossOptions {
 /// Cross entropy with class weights and an ignored class.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                const ClassLossOptions& options);
+/// cross_entropy(linear(x, weight, bias), target, options): the loss of a last layer with the
+/// weight [classes, features].
+TENON_API Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& target,
+                                      const ClassLossOptions& options = {},
+                                      const Tensor& bias = {});
 /// Negative log likelihood with class weights and an ignored class.
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                           const ClassLossOptions& options);

@@ -28,7 +28,21 @@ TENON_API std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices,
 /// All combinations of the elements of vectors, one a row.
 TENON_API Tensor cartesian_prod(TensorList vectors);
 
+/// All selections of `count` elements of a vector, one a row: [selections, count]. With
+/// `with_replacement`, an element may be selected several times.
+TENON_API Tensor combinations(const Tensor& x, std::int64_t count = 2,
+                              bool with_replacement = false);
+/// The tensors with their common broadcast shape.
+TENON_API std::vector<Tensor> broadcast_tensors(TensorList tensors);
+
 // ---- Axes
+/// x with axes of size 1, so that it has at least one, two or three: a vector becomes [1, N] and
+/// [1, N, 1], a matrix [M, N, 1].
+/// @{
+TENON_API Tensor atleast_1d(const Tensor& x);
+TENON_API Tensor atleast_2d(const Tensor& x);
+TENON_API Tensor atleast_3d(const Tensor& x);
+/// @}
 /// Moves axes to other positions; the others keep their order.
 TENON_API Tensor movedim(const Tensor& x, const Ints& from, const Ints& to);
 /// Rotates by `times` · 90 degrees from the first towards the second axis.
@@ -50,6 +64,13 @@ TENON_API Tensor select_scatter(const Tensor& base, const Tensor& part, int axis
 /// `base` with `part` in place of slice(base, axis, start, end, step).
 TENON_API Tensor slice_scatter(const Tensor& base, const Tensor& part, int axis, std::int64_t start,
                                std::int64_t end, std::int64_t step = 1);
+/// `base` with `part` in place of diagonal(base, offset, axis_a, axis_b).
+TENON_API Tensor diagonal_scatter(const Tensor& base, const Tensor& part, std::int64_t offset = 0,
+                                  int axis_a = 0, int axis_b = 1);
+/// `base` with `updates` at the indices of the flattened tensor; `index` has as many elements as
+/// the updates. With `accumulate` they are added.
+TENON_API Tensor put(const Tensor& base, const Tensor& index, const Tensor& updates,
+                     bool accumulate = false);
 /// A vector as the diagonal of a matrix; of a matrix, its diagonal.
 TENON_API Tensor diag(const Tensor& x, std::int64_t offset = 0);
 /// Row and column numbers of the lower triangle of a matrix, int64 [2, count].

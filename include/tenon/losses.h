@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <tenon/ops.h>
 
@@ -41,6 +42,18 @@ struct TripletOptions {
 /// (Schroff et al., 2015).
 TENON_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                      const Tensor& negative, const TripletOptions& options = {});
+/// Options of triplet_margin_with_distance_loss(), PyTorch's.
+struct TripletDistanceOptions {
+  /// Distance of the rows of two tensors; by default pairwise_distance().
+  std::function<Tensor(const Tensor&, const Tensor&)> distance = {};
+  double margin = 1;                      ///< how much closer the positive must be
+  bool swap = false;                      ///< as in TripletOptions
+  Reduction reduction = Reduction::Mean;  ///< how the losses are combined
+};
+/// triplet_margin_loss() with another distance.
+TENON_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                                   const Tensor& negative,
+                                                   const TripletDistanceOptions& options = {});
 /// Contrastive loss of pairs of rows (InfoNCE, van den Oord et al., 2018): cross entropy of the
 /// cosines of a [N, D] with all rows of b [N, D], divided by the temperature, where row n of b
 /// belongs to row n of a. Taken in both directions and averaged (Radford et al., 2021).

@@ -102,4 +102,18 @@ TENON_API Tensor lp_pool2d(const Tensor& x, double p, const Pool2dOptions& optio
 TENON_API Tensor lp_pool3d(const Tensor& x, double p, const Pool3dOptions& options = {});
 /// @}
 
+/// Fractional max pooling (Graham, 2014): maxima of windows of `kernel` elements whose places are
+/// chosen at random so that the output has `output` elements, of x [N, C, H, W] or [C, H, W]. Each
+/// maximum comes with its index in the flattened image. `samples` [N, C, 2], numbers in [0, 1),
+/// decide the places along the width and the height; by default they are drawn. PyTorch:
+/// `torch.nn.functional.fractional_max_pool2d`.
+TENON_API ValuesAndIndices fractional_max_pool2d(const Tensor& x, Pair kernel, Pair output,
+                                                 const Tensor& samples = {},
+                                                 const OptionalGenerator& generator = {});
+/// The same for volumes [N, C, D, H, W] or [C, D, H, W]; `samples` [N, C, 3] are for depth, height
+/// and width.
+TENON_API ValuesAndIndices fractional_max_pool3d(const Tensor& x, Triple kernel, Triple output,
+                                                 const Tensor& samples = {},
+                                                 const OptionalGenerator& generator = {});
+
 }  // namespace tenon

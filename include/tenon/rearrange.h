@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include <tenon/ops.h>
 
@@ -28,6 +30,26 @@ TENON_API Tensor outer(const Tensor& a, const Tensor& b);
 /// Kronecker product; at most four axes.
 TENON_API Tensor kron(const Tensor& a, const Tensor& b);
 
+/// Sum of the products along an axis; the other axes broadcast. PyTorch: `torch.linalg.vecdot`.
+TENON_API Tensor vecdot(const Tensor& a, const Tensor& b, int axis = -1);
+/// Product of two or more matrices, in the order that needs the fewest multiplications. The first
+/// one may be a row, the last one a column, given as vectors. PyTorch: `torch.linalg.multi_dot`.
+TENON_API Tensor multi_dot(TensorList matrices);
+/// The n-th power of square matrices [.., M, M] for n >= 0. PyTorch: `torch.linalg.matrix_power`.
+TENON_API Tensor matrix_power(const Tensor& x, std::int64_t n);
+/// The powers 0 to count - 1 of the elements: [..] to [.., count], by default square. PyTorch:
+/// `torch.linalg.vander`.
+TENON_API Tensor vander(const Tensor& x, std::optional<std::int64_t> count = {});
+
+// ---- Norms
+/// Norm of the matrices in two axes: without p the Frobenius norm, for 1 and -1 the largest and
+/// smallest sum of magnitudes of a column, for infinity and -infinity of a row. PyTorch:
+/// `torch.linalg.matrix_norm`.
+TENON_API Tensor matrix_norm(const Tensor& x, std::optional<double> p = {},
+                             const Ints& axes = {-2, -1}, bool keepdim = false);
+/// x with the slices along an axis whose p-norm is above `most` scaled down to it.
+TENON_API Tensor renorm(const Tensor& x, double p, int axis, double most);
+
 // ---- Diagonals
 /// The elements x[i][i + offset] of two axes, as the last axis of the result.
 TENON_API Tensor diagonal(const Tensor& x, std::int64_t offset = 0, int axis_a = 0, int axis_b = 1);
@@ -49,6 +71,10 @@ TENON_API Tensor unfold(const Tensor& x, const WindowOptions& options);
 /// Sums the columns [N, C · kernel, windows] at the positions that unfold() read in images of
 /// `output` pixels: [N, C, H, W] (col2im).
 TENON_API Tensor fold(const Tensor& x, Pair output, const WindowOptions& options);
+
+/// Windows of `size` elements of an axis at a distance of `step`; the elements of a window are the
+/// last axis of the result. PyTorch: `Tensor.unfold`.
+TENON_API Tensor unfold(const Tensor& x, int axis, std::int64_t size, std::int64_t step);
 
 /// How pad() continues a tensor beyond its borders.
 enum class PadMode {
@@ -78,5 +104,10 @@ TENON_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tenso
 /// The indices of the elements that are not zero, int64 [count, axes], in row-major order.
 /// Evaluates x, because their number decides a shape.
 TENON_API Tensor nonzero(const Tensor& x);
+/// The first `count` rows of nonzero(), followed by rows of `fill`; its shape does not depend on
+/// the values, so x is not evaluated. PyTorch: `torch.nonzero_static`.
+TENON_API Tensor nonzero_static(const Tensor& x, std::int64_t count, std::int64_t fill = -1);
+/// The index along each axis of a shape, for indices into the flattened tensor.
+TENON_API std::vector<Tensor> unravel_index(const Tensor& index, const Shape& shape);
 
 }  // namespace tenon

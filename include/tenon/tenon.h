@@ -23,6 +23,7 @@
 #include <tenon/loops.h>
 #include <tenon/loss_layers.h>
 #include <tenon/losses.h>
+#include <tenon/masked.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>
 #include <tenon/more_layers.h>
@@ -36,12 +37,16 @@
 #include <tenon/published_weights.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
+#include <tenon/resampling.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>
+#include <tenon/scattering.h>
 #include <tenon/schedules.h>
 #include <tenon/shape.h>
 #include <tenon/shape_layers.h>
 #include <tenon/shapes_only.h>
+#include <tenon/signal_windows.h>
+#include <tenon/special.h>
 #include <tenon/statistics.h>
 #include <tenon/system.h>
 #include <tenon/tensor.h>

@@ -126,6 +126,11 @@ struct ResponseAttrs {
   std::int64_t after() const { return (size - 1) / 2; }
 };
 
+/// Formula: its number in ops/formula.h, and its whole parameter: an order, a degree or an axis.
+struct FormulaAttrs {
+  std::int64_t formula = 0, parameter = 0;
+};
+
 struct Body;
 
 /// Identifies a body in a program's key.
@@ -241,7 +246,7 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs,
+               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
                Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
                Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>>
       value_;

@@ -21,11 +21,8 @@ struct Operands {
 };
 
 Operands align(const char* op, const Tensor& a, const Tensor& b) {
-  require_defined(op, a, b);
-  const DType dtype = promote(a.dtype(), b.dtype());
-  if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op));
-  return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
+  auto [first, second] = aligned(op, a, b);
+  return {std::move(first), std::move(second)};
 }
 
 Operands align(const char* op, const Tensor& a, Scalar b) {
@@ -113,6 +110,14 @@ TENON_LOGICAL(logical_xor, LogicalXor)
 #undef TENON_LOGICAL
 
 }  // namespace
+
+std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& a, const Tensor& b) {
+  require_defined(op, a, b);
+  const DType dtype = promote(a.dtype(), b.dtype());
+  if (a.shape() == b.shape()) return {cast(a, dtype), cast(b, dtype)};
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), where(op));
+  return {broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)};
+}
 
 #define TENON_TENSORS(name) \
   Tensor name(const Tensor& a, const Tensor& b) { return name##_pair(align(#name, a, b)); }

@@ -140,4 +140,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   return reduced_loss(times(losses, o.weight), o.reduction);
 }
 
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& target,
+                            const ClassLossOptions& options, const Tensor& bias) {
+  const Called called("linear_cross_entropy");
+  return cross_entropy(linear(x, weight, bias), target, options);
+}
+
 }  // namespace tenon

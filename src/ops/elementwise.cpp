@@ -10,6 +10,7 @@
 #include <tenon/statistics.h>
 
 #include "base/make_error.h"
+#include "ops/formula.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -109,11 +110,18 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
 Tensor entr(const Tensor& x) {
   const Called called("entr");
   require_defined("entr", x);
-  const Tensor p = to_floating(x);
+  return formula(Formula::entr, {to_floating(x)});
+}
+Tensor value_entr(FormulaInputs x, std::int64_t) {
+  const Tensor& p = x[0];
   const Tensor positive = gt(p, 0) | isnan(p);
   const Tensor safe = where(positive, p, 1.0);
   return where(positive, -safe * log(safe),
                where(eq(p, 0), 0.0, full({}, -std::numeric_limits<double>::infinity(), p.dtype())));
+}
+
+std::vector<Tensor> gradient_entr(const Tensor& out, const Tensor& g) {
+  return {g * (-1 - log(input_of(out, 0)))};  // infinite at 0
 }
 
 Tensor ndtr(const Tensor& x) {

@@ -80,6 +80,10 @@ double stored_value(double v, DType dtype) {
   }
 }
 
+void compute_once(const Tensor& x) {
+  if (!is_floating(x.dtype()) || x.node()->tracked) (void)x.compute();
+}
+
 Tensor to_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : cast(x, DType::Float32); }
 
 DType scalar_dtype(DType tensor, Scalar scalar) {

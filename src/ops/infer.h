@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 
 #include <tenon/ops.h>
 
@@ -57,6 +58,8 @@ double stored_value(double value, DType dtype);
 /// Whether an element of this dtype can represent the number, apart from rounding.
 bool can_represent(DType dtype, Scalar value);
 
+/// Both tensors with the promoted dtype and the broadcast shape.
+std::pair<Tensor, Tensor> aligned(const char* op, const Tensor& a, const Tensor& b);
 /// Integers and bool become float32; floating tensors stay as they are.
 Tensor to_floating(const Tensor& x);
 /// The dtype of an operation between a tensor and a plain number (see ops.h).
@@ -94,6 +97,11 @@ void require_defined(const char* op, const T&... tensors) {
   std::size_t k = 0;
   if (!((tensors.defined() && ++k != 0) && ...)) refuse_undefined(op, k, sizeof...(tensors));
 }
+
+/// Computes a value that several evaluations are about to read, so that they do not compute it
+/// again. A floating value that depends on no variable is left: its graph, which a gradient may
+/// need, would be freed.
+void compute_once(const Tensor& x);
 
 /// Whether x has `rank` axes, which means a single sample without batch axis for an op that takes
 /// [N, …], as PyTorch's unbatched images.

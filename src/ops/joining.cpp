@@ -28,13 +28,6 @@ std::vector<Tensor> each(TensorList tensors, const std::function<Tensor(const Te
   return out;
 }
 
-Tensor at_least_1d(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1}) : x; }
-Tensor at_least_2d(const Tensor& x) { return x.rank() < 2 ? reshape(x, {1, x.numel()}) : x; }
-Tensor at_least_3d(const Tensor& x) {
-  const Tensor rows = at_least_2d(x);
-  return rows.rank() == 2 ? unsqueeze(rows, 2) : rows;
-}
-
 // Places of slices along an axis, as an index of the updates' shape for scatter().
 Tensor spread(const char* op, const Tensor& base, int axis, const Tensor& index, Shape& shape) {
   if (index.rank() > 1)
@@ -65,21 +58,35 @@ Tensor triangle(const char* op, std::int64_t rows, std::int64_t columns, std::in
 
 }  // namespace
 
+Tensor atleast_1d(const Tensor& x) {
+  require_defined("atleast_1d", x);
+  return x.rank() == 0 ? reshape(x, {1}) : x;
+}
+Tensor atleast_2d(const Tensor& x) {
+  require_defined("atleast_2d", x);
+  return x.rank() < 2 ? reshape(x, {1, x.numel()}) : x;
+}
+Tensor atleast_3d(const Tensor& x) {
+  require_defined("atleast_3d", x);
+  const Tensor rows = atleast_2d(x);
+  return rows.rank() == 2 ? unsqueeze(rows, 2) : rows;
+}
+
 Tensor hstack(TensorList tensors) {
   const Called called("hstack");
   require_all("hstack", tensors);
-  const std::vector<Tensor> all = each(tensors, at_least_1d);
+  const std::vector<Tensor> all = each(tensors, atleast_1d);
   return concat(all, all[0].rank() == 1 ? 0 : 1);
 }
 Tensor vstack(TensorList tensors) {
   const Called called("vstack");
   require_all("vstack", tensors);
-  return concat(each(tensors, at_least_2d), 0);
+  return concat(each(tensors, atleast_2d), 0);
 }
 Tensor dstack(TensorList tensors) {
   const Called called("dstack");
   require_all("dstack", tensors);
-  return concat(each(tensors, at_least_3d), 2);
+  return concat(each(tensors, atleast_3d), 2);
 }
 Tensor column_stack(TensorList tensors) {
   const Called called("column_stack");
@@ -99,10 +106,10 @@ Tensor block_diag(TensorList tensors) {
   for (const Tensor& t : tensors) {
     if (t.rank() > 2)
       throw make_error<ShapeError>(where("block_diag"), ": takes matrices, not ", t.shape());
-    columns += at_least_2d(t).size(1);
+    columns += atleast_2d(t).size(1);
   }
   for (const Tensor& t : tensors) {
-    const Tensor block = at_least_2d(t);
+    const Tensor block = atleast_2d(t);
     rows.push_back(pad(block, {before, columns - before - block.size(1)}));
     before += block.size(1);
   }
@@ -139,6 +146,39 @@ Tensor cartesian_prod(TensorList vectors) {
   require_all("cartesian_prod", vectors);
   if (vectors.size() == 1) return vectors[0];
   return stack(each(meshgrid(vectors), [](const Tensor& x) { return reshape(x, {x.numel()}); }), 1);
+}
+
+Tensor combinations(const Tensor& x, std::int64_t count, bool with_replacement) {
+  const Called called("combinations");
+  const OpPlace at = where("combinations");
+  require_defined("combinations", x);
+  if (x.rank() != 1) throw make_error<ShapeError>(at, ": takes a vector, not ", x.shape());
+  if (count < 1) throw make_error<ValueError>(at, ": the count is ", count, ", must be at least 1");
+  // Selections of positions in ascending order, by appending every later one to all shorter ones.
+  std::vector<Ints> selections{{}};
+  for (std::int64_t k = 0; k < count; ++k) {
+    std::vector<Ints> longer;
+    for (const Ints& chosen : selections)
+      for (std::int64_t next = chosen.empty() ? 0 : chosen.back() + (with_replacement ? 0 : 1);
+           next < x.size(0); ++next) {
+        longer.push_back(chosen);
+        longer.back().push_back(next);
+      }
+    selections = std::move(longer);
+  }
+  std::vector<std::int64_t> flat;
+  for (const Ints& chosen : selections) flat.insert(flat.end(), chosen.begin(), chosen.end());
+  const Tensor index = Tensor::from_data(flat.data(), {std::ssize(flat)}, DType::Int64);
+  return reshape(index_select(x, 0, index), {std::ssize(selections), count});
+}
+
+std::vector<Tensor> broadcast_tensors(TensorList tensors) {
+  const Called called("broadcast_tensors");
+  require_all("broadcast_tensors", tensors);
+  Shape shape = tensors[0].shape();
+  for (const Tensor& t : tensors)
+    shape = broadcast_shapes(shape, t.shape(), where("broadcast_tensors"));
+  return each(tensors, [&](const Tensor& x) { return broadcast_to(x, shape); });
 }
 
 Tensor movedim(const Tensor& x, const Ints& from, const Ints& to) {
@@ -217,6 +257,33 @@ Tensor take(const Tensor& x, const Tensor& index) {
   const Tensor flat = cast(reshape(index, {index.numel()}), DType::Int64);
   const Tensor counted = where((flat < 0) & (flat >= -n), flat + n, flat);
   return reshape(index_select(reshape(x, {n}), 0, counted), to_ints(index.shape()));
+}
+
+Tensor put(const Tensor& base, const Tensor& index, const Tensor& updates, bool accumulate) {
+  const Called called("put");
+  require_defined("put", base, index, updates);
+  if (index.numel() != updates.numel())
+    throw make_error<ShapeError>(where("put"), ": an index ", index.shape(), " for updates ",
+                                 updates.shape(), "; they must have the same number of elements");
+  if (index.numel() == 0) return base;
+  const std::int64_t n = base.numel();
+  const Tensor flat = reshape(base, {n}), given = reshape(updates, {index.numel()});
+  const Tensor number = reshape(index, {index.numel()}),
+               at = where(lt(number, 0), number + n, number);
+  const Tensor out = accumulate ? scatter_add(flat, 0, at, given) : scatter(flat, 0, at, given);
+  return reshape(out, to_ints(base.shape()));
+}
+
+Tensor diagonal_scatter(const Tensor& base, const Tensor& part, std::int64_t offset, int axis_a,
+                        int axis_b) {
+  const Called called("diagonal_scatter");
+  require_defined("diagonal_scatter", base, part);
+  const Tensor numbers = reshape(arange(0, base.numel()), to_ints(base.shape()));
+  const Tensor at = diagonal(numbers, offset, axis_a, axis_b);
+  if (at.shape() != part.shape())
+    throw make_error<ShapeError>(where("diagonal_scatter"), ": ", part.shape(), " for a diagonal ",
+                                 at.shape(), " of ", base.shape());
+  return put(base, at, part);
 }
 
 Tensor index_copy(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
@@ -342,7 +409,7 @@ Tensor covariances(const char* op, const Tensor& x, double correction) {
   require_defined(op, x);
   if (x.rank() > 2)
     throw make_error<ShapeError>(where(op), ": takes [variables, observations], not ", x.shape());
-  const Tensor given = to_floating(at_least_2d(x));
+  const Tensor given = to_floating(atleast_2d(x));
   const Tensor rows = item_size(given.dtype()) == 2 ? cast(given, DType::Float32) : given;
   const Tensor centred = rows - mean(rows, 1, true);
   const double count = static_cast<double>(rows.size(1)) - correction;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include <tenon/elementwise.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/losses.h>
@@ -109,6 +110,23 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                                  ", must be positive");
   const auto distance = [&](const Tensor& x, const Tensor& y) {
     return vector_norm(x - y + o.eps, o.p, {-1});
+  };
+  Tensor far = distance(anchor, negative);
+  if (o.swap) far = minimum(far, distance(positive, negative));
+  return reduced_loss(hinge(distance(anchor, positive) - far + o.margin), o.reduction);
+}
+
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                         const Tensor& negative, const TripletDistanceOptions& o) {
+  constexpr const char* kName = "triplet_margin_with_distance_loss";
+  const Called called(kName);
+  require_equal_shapes(kName, anchor, positive);
+  require_equal_shapes(kName, anchor, negative);
+  require_floating(kName, anchor);
+  if (!(o.margin > 0))
+    throw make_error<ValueError>(where(kName), ": the margin is ", o.margin, ", must be positive");
+  const auto distance = [&](const Tensor& x, const Tensor& y) {
+    return o.distance ? o.distance(x, y) : pairwise_distance(x, y);
   };
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));

@@ -1,6 +1,7 @@
 // Order statistics, counts and running extremes, composed from sorting, gathering and scattering.
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/joining.h>
 #include <tenon/statistics.h>
 
 #include "base/make_error.h"
@@ -47,51 +48,105 @@ ValuesAndIndices median(const Tensor& x, int axis, bool keepdim) {
   return {drop(value, a, keepdim), drop(index, a, keepdim)};
 }
 
+ValuesAndIndices nanmedian(const Tensor& x, int axis, bool keepdim) {
+  const Called called("nanmedian");
+  require_defined("nanmedian", x);
+  const int a = axis_of("nanmedian", axis, x.rank());
+  if (!is_floating(x.dtype()) || x.rank() == 0) return median(x, axis, keepdim);
+  require_elements("nanmedian", x, a);
+  const auto [values, indices] = sort(x, a, false, true);  // NaN is sorted to the end
+  const Tensor count = sum(logical_not(isnan(x)), {a}, true);
+  const Tensor middle = maximum(floor_divide(count - 1, 2), 0);
+  return {drop(gather(values, a, middle), a, keepdim),
+          drop(gather(indices, a, middle), a, keepdim)};
+}
+
+ValuesAndIndices mode(const Tensor& x, int axis, bool keepdim) {
+  const Called called("mode");
+  require_defined("mode", x);
+  const int a = axis_of("mode", axis, x.rank());
+  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
+  require_elements("mode", x, a);
+  const std::int64_t n = x.size(a);
+  const auto [values, indices] = sort(x, a, false, true);
+  // How many equal elements there are so far: the distance from the last change.
+  Ints column(static_cast<std::size_t>(x.rank()), 1);
+  column[static_cast<std::size_t>(a)] = n - 1;
+  const Tensor changes = ne(slice(values, a, 1, n), slice(values, a, 0, n - 1));
+  const Tensor places = where(changes, reshape(arange(1, n), column), 0);
+  const Tensor start = concat({zeros_like(slice(indices, a, 0, 1)), places}, a);
+  column[static_cast<std::size_t>(a)] = n;
+  const Tensor run = reshape(arange(0, n), column) - cummax(start, a).values;
+  const Tensor at = argmax(run, a, true);
+  return {drop(gather(values, a, at), a, keepdim), drop(gather(indices, a, at), a, keepdim)};
+}
+
 Tensor median(const Tensor& x) {
   const Called called("median");
   require_defined("median", x);
-  return median(reshape(x, {x.numel()}), 0).values;
+  const Tensor flat = reshape(x, {x.numel()});
+  Tensor value = median(flat, 0).values;
+  if (!is_floating(x.dtype())) return value;
+  // All elements that are the median share its gradient, as they share that of amax().
+  const Tensor found = detach(value);
+  return where(isnan(found), value, amax(where(eq(flat, found), flat, -kInfinity)));
 }
 
-Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> axis, bool keepdim,
-                QuantileMode mode) {
-  const Called called("quantile");
-  const OpPlace at = where("quantile");
-  require_defined("quantile", x, q);
+namespace {
+
+// The elements at fractional positions of sorted rows; `element` reads at whole positions.
+template <class Element>
+Tensor between_elements(const Tensor& place, QuantileMode mode, Element&& element) {
+  switch (mode) {
+    case QuantileMode::Lower:
+      return element(floor(place));
+    case QuantileMode::Higher:
+      return element(ceil(place));
+    case QuantileMode::Nearest:
+      return element(round(place));
+    default: {
+      const Tensor low = floor(place), weight = mode == QuantileMode::Midpoint
+                                                    ? where(place > low, 0.5, zeros_like(place))
+                                                    : place - low;
+      return lerp(element(low), element(ceil(place)), weight);
+    }
+  }
+}
+
+// Quantiles of the last axis of sorted elements [.., n]: [.., q]. NaN is sorted to the end.
+Tensor row_quantiles(const Tensor& sorted, const Tensor& q, QuantileMode mode, bool skips_nan) {
+  const int last = sorted.rank() - 1;
+  const std::int64_t n = sorted.size(last);
+  if (skips_nan) {
+    const Tensor count = sum(logical_not(isnan(sorted)), {-1}, true);
+    const Tensor place = q * cast(maximum(count - 1, 0), q.dtype());
+    return between_elements(place, mode, [&](const Tensor& number) {
+      return gather(sorted, last, cast(number, DType::Int64));
+    });
+  }
+  const Tensor found = between_elements(
+      q * static_cast<double>(n - 1), mode,
+      [&](const Tensor& number) { return index_select(sorted, last, cast(number, DType::Int64)); });
+  const Tensor largest = slice(sorted, -1, n - 1, n);
+  return where(isnan(largest), largest, found);
+}
+
+Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional<int> axis,
+                 bool keepdim, QuantileMode mode, bool skips_nan) {
+  const Called called(op);
+  const OpPlace at = where(op);
+  require_defined(op, x, q);
   if (x.dtype() != DType::Float32 && x.dtype() != DType::Float64)
     throw make_error<DTypeError>(at, ": takes float32 and float64, not ", x.dtype(),
                                  ": cast it first");
   if (q.rank() > 1)
     throw make_error<ShapeError>(at, ": q is a number or a vector, not ", q.shape());
   const Tensor flat = axis && x.rank() > 0 ? x : reshape(x, {x.numel()});
-  const int a = axis ? axis_of("quantile", *axis, flat.rank()) : 0;
-  require_elements("quantile", flat, a);
-  const Tensor sorted = transpose(sort(flat, a).values, a, -1);  // [.., n]
-  const std::int64_t n = sorted.size(-1);
-  const Tensor place = cast(reshape(q, {q.numel()}), x.dtype()) * static_cast<double>(n - 1);
-  const auto element = [&](const Tensor& number) {
-    return index_select(sorted, sorted.rank() - 1, cast(number, DType::Int64));
-  };
-  Tensor found;
-  switch (mode) {
-    case QuantileMode::Lower:
-      found = element(floor(place));
-      break;
-    case QuantileMode::Higher:
-      found = element(ceil(place));
-      break;
-    case QuantileMode::Nearest:
-      found = element(round(place));
-      break;
-    default: {
-      const Tensor low = floor(place), weight = mode == QuantileMode::Midpoint
-                                                    ? where(place > low, 0.5, zeros_like(place))
-                                                    : place - low;
-      found = lerp(element(low), element(ceil(place)), weight);
-    }
-  }
-  const Tensor last = slice(sorted, -1, n - 1, n);
-  found = where(isnan(last), last, found);  // [.., q]
+  const int a = axis ? axis_of(op, *axis, flat.rank()) : 0;
+  require_elements(op, flat, a);
+  const Tensor sorted = transpose(sort(flat, a).values, a, -1);
+  const Tensor found =
+      row_quantiles(sorted, cast(reshape(q, {q.numel()}), x.dtype()), mode, skips_nan);
   // The axis of the quantiles goes in front.
   Tensor out = unsqueeze(found, 0);
   out = transpose(out, 0, -1);      // [q, .., 1]
@@ -108,13 +163,32 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> axis, bool 
   return q.rank() == 0 ? squeeze(out, 0) : out;
 }
 
+Tensor one_quantile(const char* op, const Tensor& x, double q, std::optional<int> axis,
+                    bool keepdim, QuantileMode mode, bool skips_nan) {
+  if (!(q >= 0 && q <= 1))
+    throw make_error<ValueError>(where(op), ": q is ", q, ", must be from 0 to 1");
+  require_defined(op, x);
+  return quantiles(op, x, scalar(q, is_floating(x.dtype()) ? x.dtype() : DType::Float32), axis,
+                   keepdim, mode, skips_nan);
+}
+
+}  // namespace
+
+Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> axis, bool keepdim,
+                QuantileMode mode) {
+  return quantiles("quantile", x, q, axis, keepdim, mode, false);
+}
 Tensor quantile(const Tensor& x, double q, std::optional<int> axis, bool keepdim,
                 QuantileMode mode) {
-  if (!(q >= 0 && q <= 1))
-    throw make_error<ValueError>(where("quantile"), ": q is ", q, ", must be from 0 to 1");
-  require_defined("quantile", x);
-  return quantile(x, scalar(q, is_floating(x.dtype()) ? x.dtype() : DType::Float32), axis, keepdim,
-                  mode);
+  return one_quantile("quantile", x, q, axis, keepdim, mode, false);
+}
+Tensor nanquantile(const Tensor& x, const Tensor& q, std::optional<int> axis, bool keepdim,
+                   QuantileMode mode) {
+  return quantiles("nanquantile", x, q, axis, keepdim, mode, true);
+}
+Tensor nanquantile(const Tensor& x, double q, std::optional<int> axis, bool keepdim,
+                   QuantileMode mode) {
+  return one_quantile("nanquantile", x, q, axis, keepdim, mode, true);
 }
 
 Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
@@ -202,18 +276,45 @@ Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
   return searchsorted(boundaries, x, right);
 }
 
+namespace {
+
+// Groups of equal neighbours in a vector; the inverse is the number of the group of each element.
+UniqueElements groups_of(const Tensor& row) {
+  const std::int64_t n = row.numel();
+  const Tensor first =
+      concat({ones({1}, DType::Bool), ne(slice(row, 0, 1, n), slice(row, 0, 0, n - 1))});
+  compute_once(first);
+  const Tensor number = cumsum(first, 0) - 1, values = row.index({first});
+  return {values, number,
+          scatter_add(zeros({values.size(0)}, DType::Int64), 0, number, ones({n}, DType::Int64))};
+}
+
+UniqueElements no_elements(const Tensor& x) {
+  return {reshape(x, {0}), zeros(x.shape(), DType::Int64), zeros({0}, DType::Int64)};
+}
+
+}  // namespace
+
 UniqueElements unique(const Tensor& x) {
   const Called called("unique");
   require_defined("unique", x);
   const std::int64_t n = x.numel();
-  if (n == 0) return {reshape(x, {0}), zeros(x.shape(), DType::Int64), zeros({0}, DType::Int64)};
+  if (n == 0) return no_elements(x);
   const auto [sorted, from] = sort(reshape(x, {n}), 0);
-  const Tensor first =
-      concat({ones({1}, DType::Bool), ne(slice(sorted, 0, 1, n), slice(sorted, 0, 0, n - 1))});
-  const Tensor number = cumsum(first, 0) - 1;
-  const Tensor values = sorted.index({first});
-  return {values, reshape(scatter(zeros({n}, DType::Int64), 0, from, number), to_ints(x.shape())),
-          scatter_add(zeros({values.size(0)}, DType::Int64), 0, number, ones({n}, DType::Int64))};
+  compute_once(sorted), compute_once(from);
+  UniqueElements found = groups_of(sorted);
+  found.inverse =
+      reshape(scatter(zeros({n}, DType::Int64), 0, from, found.inverse), to_ints(x.shape()));
+  return found;
+}
+
+UniqueElements unique_consecutive(const Tensor& x) {
+  const Called called("unique_consecutive");
+  require_defined("unique_consecutive", x);
+  if (x.numel() == 0) return no_elements(x);
+  UniqueElements found = groups_of(reshape(x, {x.numel()}));
+  found.inverse = reshape(found.inverse, to_ints(x.shape()));
+  return found;
 }
 
 namespace {
@@ -324,6 +425,19 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
                                  "; they must be [..., P, M] and [..., R, M]");
   if (!(p >= 0)) throw make_error<ValueError>(at, ": p is ", p, ", must not be negative");
   return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
+}
+
+Tensor pdist(const Tensor& x, double p) {
+  const Called called("pdist");
+  require_defined("pdist", x);
+  require_real("pdist", x);
+  if (x.rank() != 2)
+    throw make_error<ShapeError>(where("pdist"), ": takes rows [P, M], not ", x.shape());
+  if (!(p >= 0))
+    throw make_error<ValueError>(where("pdist"), ": p is ", p, ", must not be negative");
+  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1);
+  return vector_norm(
+      index_select(x, 0, select(pairs, 0, 0)) - index_select(x, 0, select(pairs, 0, 1)), p, {-1});
 }
 
 }  // namespace tenon

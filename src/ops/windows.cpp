@@ -239,6 +239,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   require_defined("masked_select", x, mask);
   require_mask("masked_select", mask);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), where("masked_select"));
+  compute_once(x);  // the mask, which is evaluated, often depends on it
   return reshape(broadcast_to(x, shape), {shape.numel()})
       .index({reshape(broadcast_to(mask, shape), {shape.numel()})});
 }
@@ -260,20 +261,70 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   return reshape(where(ones, taken, reshape(x, {x.numel()})), to_ints(x.shape()));
 }
 
+std::vector<Tensor> unravel_index(const Tensor& index, const Shape& shape) {
+  const Called called("unravel_index");
+  require_defined("unravel_index", index);
+  if (is_floating(index.dtype()) || is_bool(index.dtype()))
+    throw make_error<DTypeError>(where("unravel_index"), ": the index is ", index.dtype(),
+                                 ", must be of integers");
+  const Tensor number = cast(index, DType::Int64);
+  std::vector<Tensor> columns;
+  std::int64_t inner = shape.numel();
+  for (int k = 0; k < shape.rank(); ++k) {
+    const std::int64_t size = std::max<std::int64_t>(shape[k], 1);
+    inner = inner / size;
+    columns.push_back(remainder(floor_divide(number, std::max<std::int64_t>(inner, 1)), size));
+  }
+  return columns;
+}
+
 Tensor nonzero(const Tensor& x) {
   const Called called("nonzero");
   require_defined("nonzero", x);
   const Tensor mask = reshape(cast(x, DType::Bool), {x.numel()});
   const Tensor flat = arange(0, x.numel()).index({mask});
   if (x.rank() == 0) return zeros({flat.size(0), 0}, DType::Int64);
-  std::vector<Tensor> columns;
-  std::int64_t inner = x.numel();
-  for (int k = 0; k < x.rank(); ++k) {
-    const std::int64_t size = std::max<std::int64_t>(x.size(k), 1);
-    inner = inner / size;
-    columns.push_back(remainder(floor_divide(flat, std::max<std::int64_t>(inner, 1)), size));
-  }
-  return stack(columns, 1);
+  return stack(unravel_index(flat, x.shape()), 1);
+}
+
+Tensor nonzero_static(const Tensor& x, std::int64_t count, std::int64_t fill) {
+  const Called called("nonzero_static");
+  require_defined("nonzero_static", x);
+  if (count < 0)
+    throw make_error<ValueError>(where("nonzero_static"), ": the count is ", count,
+                                 ", must be at least 0");
+  const std::int64_t n = x.numel();
+  if (x.rank() == 0 || n == 0) return full({count, x.rank()}, fill, DType::Int64);
+  const Tensor mask = reshape(cast(x, DType::Bool), {n});
+  // Elements that are 0, and those after the last row, are written behind the rows.
+  const Tensor row = where(mask, minimum(cumsum(mask, 0) - 1, count), count);
+  const Tensor flat =
+      slice(scatter(zeros({count + 1}, DType::Int64), 0, row, arange(0, n)), 0, 0, count);
+  const Tensor found = lt(arange(0, count), sum(mask));
+  return where(unsqueeze(found, 1), stack(unravel_index(flat, x.shape()), 1), fill);
+}
+
+Tensor unfold(const Tensor& x, int axis, std::int64_t size, std::int64_t step) {
+  const Called called("unfold");
+  const OpPlace at = where("unfold");
+  require_defined("unfold", x);
+  if (x.rank() == 0) return squeeze(unfold(reshape(x, {1}), axis, size, step), 0);
+  const int a = normalize_axis(axis, x.rank(), at);
+  if (size < 0 || size > x.size(a) || step < 1)
+    throw make_error<ValueError>(at, ": windows of ", size, " at a distance of ", step, " on axis ",
+                                 axis, " of ", x.shape(),
+                                 "; they must fit into the axis, at a distance of at least 1");
+  const std::int64_t count = (x.size(a) - size) / step + 1;
+  const Tensor index = unsqueeze(arange(0, count) * step, 1) + arange(0, size);
+  Ints sizes = to_ints(x.shape());
+  sizes[static_cast<std::size_t>(a)] = count;
+  sizes.insert(sizes.begin() + a + 1, size);
+  const Tensor read = reshape(index_select(x, a, reshape(index, {count * size})), sizes);
+  Ints order;
+  for (int d = 0; d < read.rank(); ++d)
+    if (d != a + 1) order.push_back(d);
+  order.push_back(a + 1);
+  return permute(read, order);
 }
 
 }  // namespace tenon

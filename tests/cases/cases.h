@@ -48,6 +48,7 @@ void add_views(Cases& cases);
 void add_movement(Cases& cases);
 void add_order(Cases& cases);
 void add_composites(Cases& cases);
+void add_special(Cases& cases);
 void add_contractions(Cases& cases);
 void add_pooling(Cases& cases);
 void add_losses(Cases& cases);

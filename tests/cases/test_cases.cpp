@@ -29,9 +29,9 @@ std::size_t number_of(const std::string& name) {
 const Cases& all_cases() {
   static const Cases cases = [] {
     Cases list;
-    for (auto* add :
-         {add_elementwise, add_activations, add_reductions, add_views, add_movement, add_order,
-          add_composites, add_contractions, add_pooling, add_losses, add_networks, add_options})
+    for (auto* add : {add_elementwise, add_activations, add_reductions, add_views, add_movement,
+                      add_order, add_composites, add_special, add_contractions, add_pooling,
+                      add_losses, add_networks, add_options})
       add(list);
     return list;
   }();

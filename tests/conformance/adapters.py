@@ -763,18 +763,6 @@ for _kind in "avg", "max":
         OPINFO[f"nn.functional.adaptive_{_kind}_pool{_count}d", ""] = adaptive(f"adaptive_{_kind}_pool{_count}d", _count)
 
 
-def interpolation(mode):
-    def adapt(x, size=None, scale_factor=None, **rest):
-        need(size is not None and scale_factor is None and not rest.get("antialias"), "sizes by a factor")
-        return "interpolate", [x], {"sizes": many(size, x.dim() - 2), "linear": int(mode != "nearest"),
-                                    "corners": int(bool(rest.get("align_corners")))}
-    return adapt
-
-
-for _mode in "nearest", "linear", "bilinear", "trilinear":
-    OPINFO["nn.functional.interpolate", _mode] = interpolation(_mode)
-
-
 # ---- Making tensors
 
 def like(name):

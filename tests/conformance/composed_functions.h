@@ -1,4 +1,4 @@
-// Functions by the names of adapters.py and composed_adapters.py.
+// Functions by the names of adapters.py and the other files of adapters.
 #pragma once
 
 #include <functional>
@@ -17,5 +17,6 @@ using Functions = std::map<std::string, Function>;
 void add_composed(Functions& functions);
 void add_more_losses(Functions& functions);
 void add_named_as_pytorch(Functions& functions);
+void add_special(Functions& functions);
 
 }  // namespace conformance

@@ -12,6 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import composed_adapters  # noqa: F401: registers its adapters
 import more_adapters  # noqa: F401
+import special_adapters  # noqa: F401
 from adapters import OPINFO
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,19 +31,19 @@ OTHERWISE = {
     "nn.functional.upsample_bilinear": "interpolate", "new_full": "full", "new_ones": "ones", "new_zeros": "zeros", "zero_": "zeros_like", "fill": "full_like",
     "constant_pad_nd": "pad", "nn.functional.dropout2d": "nn::Dropout2d", "nn.functional.dropout3d": "nn::Dropout3d",
     "nn.functional.multi_head_attention_forward": "nn::MultiheadAttention", "broadcast_shapes": "broadcast_shapes", "sum_to_size": "sum",
+    "histogramdd": "histogramdd", "nn.functional.fractional_max_pool2d": "fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d": "fractional_max_pool3d", "grid_sampler_3d": "grid_sample", "masked.argmax": "masked::argmax", "masked.argmin": "masked::argmin", "randint_like": "randint_like", "normal": "normal", "uniform": "uniform", "exponential": "exponential",
+    "geometric": "geometric", "cauchy": "cauchy", "log_normal": "log_normal", "nn.functional.alpha_dropout": "alpha_dropout",
+    "nn.functional.feature_alpha_dropout": "feature_alpha_dropout", "t_copy": "transpose", "split_with_sizes_copy": "split",
 }
 # (pattern of names, reason), the first that fits.
 MISSING = [
-    (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp|renorm)", "linear algebra"),
+    (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp)", "linear algebra"),
     (r"(fft\..*|stft|istft)", "Fourier transforms"),
-    (r"(special\..*|lgamma|digamma|polygamma|mvlgamma|igamma.*|i0|erfinv|erfc|sinc)", "special functions"),
-    (r"signal\..*", "windows of signals"),
-    (r"masked\..*", "reductions with a mask: apply `where` before the reduction"),
     (r"(sparse\..*|to_sparse|.*sparse.*)", "sparse tensors"),
     (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
-    (r"(.*_copy|as_strided.*|unfold|resize_.*|set_|empty.*|new_empty.*|put|diagonal_scatter|clone|contiguous|positive)", "views of memory and changes in place (`unfold` is `Tensor.unfold`): tensors are values"),
+    (r"(.*_copy|as_strided.*|resize_.*|set_|empty.*|new_empty.*|clone|contiguous|positive)", "views of memory and changes in place: tensors are values"),
     (r"(jiterator.*|_.*|torch\..*|native_.*|.*_backward|unsafe_.*|hash_tensor|short|grid_sampler_.*)", "internals of PyTorch"),
-    (r"(cauchy|exponential|geometric|log_normal|normal|uniform)", "sampling in place (`Tensor.normal_`); `rand` and `randn` make new tensors"),
 ]
 
 
@@ -70,7 +71,8 @@ def main():
              f"Tenon has {len(have)} of {len(names)}. Those marked with a dot (·) are compared with PyTorch's samples in every dtype that Tenon has for them: values,",
              "gradients and second derivatives, on data, views and results of other operations, and in compiled functions ([how](numerics.md)).", "",
              "Most names are the same in both. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
-             "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>` and `<tenon/pooling.h>`.", "", "## Available", ""]
+             "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>`, `<tenon/pooling.h>`, `<tenon/special.h>`,",
+             "`<tenon/scattering.h>`, `<tenon/resampling.h>`, `<tenon/masked.h>` and `<tenon/signal_windows.h>`.", "", "## Available", ""]
     lines.append(", ".join(f"`{n}`{' ·' if n in tested else ' (`' + OTHERWISE[n] + '`)' if OTHERWISE[n] != n else ''}" for n in have) + ".")
     lines += ["", "## Missing", "", "| reason | names |", "| --- | --- |"]
     for reason, some in sorted(missing.items(), key=lambda item: -len(item[1])):

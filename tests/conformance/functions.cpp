@@ -506,11 +506,6 @@ void add_windows(Functions& f) {
   TENON_ADAPTIVE(adaptive_avg_pool3d, triple(a, "sizes"))
   TENON_ADAPTIVE(adaptive_max_pool3d, triple(a, "sizes"))
 #undef TENON_ADAPTIVE
-  f["interpolate"] = [](const In& in, const json& a) -> Out {
-    return {interpolate(tensor(in[0]), ints(a, "sizes"),
-                        flag(a, "linear") ? Interpolation::Linear : Interpolation::Nearest,
-                        flag(a, "corners"))};
-  };
 }
 
 Functions all_functions() {
@@ -529,6 +524,7 @@ Functions all_functions() {
   add_composed(f);
   add_more_losses(f);
   add_named_as_pytorch(f);
+  add_special(f);
   return f;
 }
 

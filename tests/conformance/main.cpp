@@ -262,7 +262,8 @@ std::vector<Mode> modes(const Options& o) {
 
 // Ops whose result's shape depends on values, which a function has not while it is compiled.
 bool reads_values(const std::string& op) {
-  return op == "bincount" || op == "masked_select" || op == "nonzero" || op == "unique";
+  return op == "bincount" || op == "masked_select" || op == "nonzero" || op == "unique" ||
+         op == "unique_consecutive" || op.find("_polynomial_") != std::string::npos;
 }
 
 int run_all(const Options& options) {

@@ -32,6 +32,7 @@ from safetensors.torch import load_file, save_file
 
 import composed_adapters  # noqa: F401: registers its adapters
 import more_adapters  # noqa: F401
+import special_adapters  # noqa: F401
 from adapters import CASTS, OPINFO, Skip, plain_number
 from fuzz import extreme_samples, fuzz_samples, slope_samples, smooth_truth
 from random_calls import random_samples
@@ -41,6 +42,7 @@ DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.f
 TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd", "dd64"}  # keys of a sample whose values are tensors
 TWICE = {"slopes", "each", "random"}  # sources for which PyTorch's second derivatives in the dtype are stored too
 COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
+LARGE_ELEMENTS = 1500  # of an op without smaller samples: one for each dtype
 RANDOM_ELEMENTS = 500  # of a committed random call
 COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
 warnings.filterwarnings("ignore")
@@ -307,9 +309,13 @@ def main():
     for name, parts in sorted(grouped.items()):
         if options.ops and name not in options.ops:
             continue
+        before = len(samples)
         for dtype, make in parts:
             most = COMMITTED_SAMPLES.get(dtype, 1) if options.committed else math.inf
             record_all(make(), pool, samples, skipped, name, dtype, most, COMMITTED_ELEMENTS if options.committed else math.inf)
+        if options.committed and len(samples) == before:  # all samples of the op are large
+            for dtype, make in parts:
+                record_all(make(), pool, samples, skipped, name, dtype, 1, LARGE_ELEMENTS)
         if options.folder and samples:
             write(options.folder / name, samples, skipped, pool)
             print(f"{name}: {len(samples)} samples", flush=True)
