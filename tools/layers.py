@@ -120,7 +120,7 @@ PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "masked": "ops", "resampling": "ops", "scattering": "ops", "signal_windows": "ops", "special": "ops",
     "optimizers": "optim", "lbfgs": "optim", "schedules": "optim",
-    "loss_layers": "nn", "more_layers": "nn", "shape_layers": "nn", "parametrizations": "nn",
+    "loss_layers": "nn", "random_layers": "nn", "more_layers": "nn", "shape_layers": "nn", "parametrizations": "nn",
     "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
 }

@@ -35,6 +35,7 @@
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/published_weights.h>
+#include <tenon/random_layers.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
 #include <tenon/resampling.h>
