@@ -96,8 +96,7 @@ struct UpsampleOptions {
   bool align_corners = false;                   ///< Linear: the corners keep their values.
 };
 /// Resizes the axes after the channels of x [N, C, …]; layer form of interpolate(). A size that a
-/// factor gives is rounded down, and coordinates are computed from the sizes, as with PyTorch's
-/// `recompute_scale_factor`.
+/// factor gives is rounded down.
 class TENON_API Upsample : public Module {
  public:
   /// A factor for all axes, above 0.

@@ -48,6 +48,7 @@
 #include <tenon/pooling_layers.h>
 #include <tenon/print.h>
 #include <tenon/published_weights.h>
+#include <tenon/random_layers.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
 #include <tenon/resampling.h>

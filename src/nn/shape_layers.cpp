@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <tenon/error.h>
+#include <tenon/resampling.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -56,16 +57,19 @@ Upsample::Upsample(Ints sizes, const UpsampleOptions& options)
 
 Tensor Upsample::forward(const Tensor& x) const {
   if (factor_ == 0) return interpolate(x, sizes_, options_.mode, options_.align_corners);
-  Ints sizes;
-  for (int axis = 2; axis < x.rank(); ++axis)
-    sizes.push_back(
-        static_cast<std::int64_t>(std::floor(static_cast<double>(x.size(axis)) * factor_)));
-  return interpolate(x, sizes, options_.mode, options_.align_corners);
+  const auto axes = static_cast<std::size_t>(std::max(x.rank() - 2, 0));
+  return interpolate(x, {},
+                     InterpolateOptions{.mode = options_.mode,
+                                        .align_corners = options_.align_corners,
+                                        .scale_factors = std::vector<double>(axes, factor_)});
 }
 
 std::string Upsample::describe() const {
+  static constexpr const char* kModes[] = {"nearest", "linear", "nearest-exact", "cubic", "area"};
   return cat("Upsample(", factor_ == 0 ? sizes_text("size", sizes_) : cat("scale_factor=", factor_),
-             options_.mode == Interpolation::Linear ? ", mode=linear" : "",
+             options_.mode == Interpolation::Nearest
+                 ? ""
+                 : cat(", mode=", kModes[static_cast<int>(options_.mode)]),
              options_.align_corners ? ", align_corners=true" : "", ")");
 }
 

@@ -38,6 +38,10 @@ PLAIN = {
     "upsample": (lambda: nn.Upsample(scale_factor=2), (1, 2, 3, 4)),
     "upsample_size": (lambda: nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), (1, 2, 3, 4)),
     "upsample_linear": (lambda: nn.Upsample(scale_factor=1.5, mode="linear"), (2, 2, 6)),
+    "upsample_cubic": (lambda: nn.Upsample(scale_factor=1.7, mode="bicubic"), (1, 2, 5, 4)),
+    "rrelu": (lambda: nn.RReLU(0.2, 0.4), (5, 7)),
+    "alpha_dropout": (lambda: nn.AlphaDropout(0.3), (5, 7)),
+    "feature_alpha_dropout": (lambda: nn.FeatureAlphaDropout(0.3), (2, 3, 4)),
     "upsampling_nearest2d": (lambda: nn.UpsamplingNearest2d(size=(4, 9)), (1, 2, 3, 4)),
     "upsampling_bilinear2d": (lambda: nn.UpsamplingBilinear2d(scale_factor=3), (1, 2, 3, 4)),
     "pixel_shuffle": (lambda: nn.PixelShuffle(2), (2, 8, 3, 2)),
@@ -75,6 +79,8 @@ LOSSES = {
     "margin_ranking": (nn.MarginRankingLoss(margin=0.3), [(6,), (6,)], [torch.tensor([1, -1, 1, -1, -1, 1])]),
     "cosine_embedding": (nn.CosineEmbeddingLoss(margin=0.2), [(4, 3), (4, 3)], [torch.tensor([1, -1, 1, -1])]),
     "triplet_margin": (nn.TripletMarginLoss(margin=1.5, p=3, swap=True), [(4, 3), (4, 3), (4, 3)], []),
+    "triplet_margin_with_distance": (nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1), margin=2.5),
+                                     [(4, 3), (4, 3), (4, 3)], []),
     "ctc": (nn.CTCLoss(blank=1, zero_infinity=True), [(7, 2, 4)], [torch.tensor([[0, 2, 2], [3, 0, 1]]), torch.tensor([7, 5]), torch.tensor([3, 2])]),
 }
 
@@ -124,6 +130,19 @@ def pairs(out):
     case.finish(cosine=case.layer.cosine(a, b), distance=case.layer.distance(a, b))
 
 
+def bilinear(out):
+    for name, options in {"bilinear": {}, "bilinear_plain": {"bias": False}}.items():
+        case = Case(out, name, nn.Bilinear(3, 4, 5, **options))
+        case.finish(output=case.layer(case.input("a", 2, 6, 3), case.input("b", 2, 6, 4)))
+
+
+def last_layer(out):
+    case = Case(out, "linear_cross_entropy", nn.LinearCrossEntropyLoss(4, 6, bias=True, label_smoothing=0.1))
+    target = torch.tensor([0, 5, 2])
+    case.put("in/target", target)
+    case.finish(output=case.layer(case.input("x", 3, 4), target))
+
+
 def adaptive(out):
     for name, options in {"adaptive": {}, "adaptive_bias": {"div_value": 2.0, "head_bias": True}}.items():
         case = Case(out, name, nn.AdaptiveLogSoftmaxWithLoss(20, 12, [3, 7], **options))
@@ -169,7 +188,7 @@ def main():
     torch.manual_seed(0)
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "fixtures"
     out = {}
-    for make in (plain, trained_spectral_norm, own_parametrization, pairs, adaptive, losses, rotary):
+    for make in (plain, trained_spectral_norm, own_parametrization, pairs, bilinear, last_layer, adaptive, losses, rotary):
         make(out)
     path = folder / "more_layers.safetensors"
     save_file(out, path, metadata={"made_by": f"tests/e2e/make_more_layer_fixtures.py with PyTorch {torch.__version__.split('+')[0]}"})

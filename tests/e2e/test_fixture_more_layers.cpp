@@ -15,6 +15,7 @@
 #include <tenon/more_layers.h>
 #include <tenon/optim.h>
 #include <tenon/parametrizations.h>
+#include <tenon/random_layers.h>
 #include <tenon/shape_layers.h>
 #include <tenon/transformer.h>
 
@@ -53,6 +54,10 @@ const std::map<std::string, nn::AnyModule>& layers() {
       {"upsample", Upsample(2)},
       {"upsample_size", Upsample({5, 7}, {Interpolation::Linear, true})},
       {"upsample_linear", Upsample(1.5, {Interpolation::Linear})},
+      {"upsample_cubic", Upsample(1.7, {Interpolation::Cubic})},
+      {"rrelu", RReLU(0.2, 0.4)},
+      {"alpha_dropout", AlphaDropout(0.3)},
+      {"feature_alpha_dropout", FeatureAlphaDropout(0.3)},
       {"upsampling_nearest2d", UpsamplingNearest2d({4, 9})},
       {"upsampling_bilinear2d", UpsamplingBilinear2d(3)},
       {"pixel_shuffle", PixelShuffle(2)},
@@ -112,6 +117,12 @@ const std::map<std::string, Loss>& losses() {
          return nn::TripletMarginLoss{{.margin = 1.5, .p = 3, .swap = true}}(
              in.at("x0"), in.at("x1"), in.at("x2"));
        }},
+      {"loss_triplet_margin_with_distance",
+       [](In in) {
+         return nn::TripletMarginWithDistanceLoss{
+             {.distance = [](const Tensor& a, const Tensor& b) { return sum(abs(a - b), {-1}); },
+              .margin = 2.5}}(in.at("x0"), in.at("x1"), in.at("x2"));
+       }},
       {"loss_gaussian_nll",
        [](In in) {
          return nn::GaussianNLLLoss{.full = true}(in.at("x0"), in.at("x1"),
@@ -143,6 +154,18 @@ Called called(const std::string& name) {
     return {net, [net](const Tensors& in) -> Tensors {
               const auto [output, loss] = net(in.at("x"), in.at("target"));
               return {{"output", output}, {"loss", loss}, {"log_prob", net.log_prob(in.at("x"))}};
+            }};
+  }
+  if (name.starts_with("bilinear")) {
+    const nn::Bilinear net(3, 4, 5, {.bias = name == "bilinear"});
+    return {net, [net](const Tensors& in) -> Tensors {
+              return {{"output", net(in.at("a"), in.at("b"))}};
+            }};
+  }
+  if (name == "linear_cross_entropy") {
+    const nn::LinearCrossEntropyLoss net(4, 6, {.label_smoothing = 0.1}, {});
+    return {net, [net](const Tensors& in) -> Tensors {
+              return {{"output", net(in.at("x"), in.at("target"))}};
             }};
   }
   if (name == "distances")
@@ -197,7 +220,7 @@ TEST_CASE("fixtures: more layers and losses give PyTorch's results and gradients
       CHECK((norm(mine - gradient).item() < 3e-6 || distance(mine, gradient) < 1e-5));
     }
   }
-  CHECK(count == layers().size() + losses().size() + 3);
+  CHECK(count == layers().size() + losses().size() + 6);
 }
 
 TEST_CASE("fixtures: in training mode spectral norm improves its vectors, as in PyTorch") {
@@ -294,6 +317,31 @@ TEST_CASE("layers: Hardtanh has limits of its own, passes NaN, and has no gradie
         std::vector<float>{0, 0, 1, 0, 0});
   CHECK(std::isnan(nn::Hardtanh(-1, 2)(scalar(NAN)).item()));
   CHECK_THROWS_AS(nn::Hardtanh(1, 1), ValueError);
+}
+
+TEST_CASE("layers: random slopes, dropout and windows in training mode") {
+  const Tensor x = randn({200, 50}).compute();
+  nn::RReLU slopes(0.2, 0.4);
+  const Tensor ratio = where(lt(x, 0), slopes(x) / x, full({}, 0.3)).compute();
+  CHECK(amin(ratio).item() >= 0.199);
+  CHECK(amax(ratio).item() <= 0.401);
+  CHECK(amax(ratio).item() - amin(ratio).item() > 0.15);
+  slopes.eval();
+  CHECK(distance(slopes(x), where(lt(x, 0), x * 0.3, x)) < 1e-6);
+  const Tensor dropped = nn::AlphaDropout(0.3)(x).compute();
+  CHECK(mean(dropped).item() == doctest::Approx(0).epsilon(0.06));
+  CHECK(var(dropped).item() == doctest::Approx(1).epsilon(0.06));
+  const Tensor image = randn({2, 3, 12, 10}).compute();
+  CHECK(nn::FractionalMaxPool2d(2)(image).shape() == Shape{2, 3, 6, 5});
+  CHECK(nn::FractionalMaxPool2d(2, {.output = Pair{7, 4}})(image).shape() == Shape{2, 3, 7, 4});
+  CHECK(nn::FractionalMaxPool3d(2, {.ratio = 0.6})(randn({1, 2, 5, 10, 10})).shape() ==
+        Shape{1, 2, 3, 6, 6});
+  CHECK(amax(nn::FractionalMaxPool2d(3)(image)).item() <= amax(image).item());
+  CHECK_THROWS_AS(nn::RReLU(0.4, 0.2), ValueError);
+  CHECK_THROWS_AS(nn::AlphaDropout(1.5), ValueError);
+  CHECK_THROWS_AS(nn::FractionalMaxPool2d(2, {.ratio = 1}), ValueError);
+  CHECK_THROWS_AS(nn::FractionalMaxPool2d(2)(zeros({4, 4})), ShapeError);
+  CHECK_THROWS_AS(nn::Bilinear(0, 1, 1), ValueError);
 }
 
 TEST_CASE("layers: losses of an output and a target are losses of the Trainer, sample by sample") {
