@@ -120,8 +120,8 @@ TEST_CASE("function: host code against finite differences") {
   const Tensor x = draw({7}, 3);
   const Tensor slope = grad(host_sin(x).sum(), x);
   constexpr double kStep = 1e-6;
-  const Tensor numeric = (host_sin(x + kStep) - host_sin(x - kStep)) / (2 * kStep);
-  CHECK(error_of(slope, numeric) < 1e-8);
+  const Tensor differences = (host_sin(x + kStep) - host_sin(x - kStep)) / (2 * kStep);
+  CHECK(error_of(slope, differences) < 1e-8);
 }
 
 TEST_CASE("function: the gradient is the backward function's, whatever the forward function is") {
