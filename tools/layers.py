@@ -83,6 +83,10 @@ INNER = {
         "attention": ["maps", "."],
         "conv": ["gemm", "maps", "."],
     },
+    "src/ops": {
+        ".": [],  # operations with rules of their own, and how all are built
+        "composed": ["."],  # operations made of others
+    },
     "src/plan": {
         "graph": [],  # walks and records of graphs
         "program": ["graph"],  # the contract with the engines: regions, programs, tune tables

@@ -76,7 +76,7 @@ def main():
              "gradients and second derivatives, on data, views and results of other operations, and in compiled functions ([how](numerics.md)).", "",
              "Most names are the same in both. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
              "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>`, `<tenon/pooling.h>`, `<tenon/special.h>`,",
-             "`<tenon/scattering.h>`, `<tenon/resampling.h>`, `<tenon/masked.h>` and `<tenon/signal_windows.h>`.", "", "## Available", ""]
+             "`<tenon/scattering.h>`, `<tenon/resampling.h>`, `<tenon/masked.h>`, `<tenon/signal_windows.h>`, `<tenon/linalg.h>`, `<tenon/complex.h>` and `<tenon/fft.h>`.", "", "## Available", ""]
     lines.append(", ".join(f"`{n}`{' ·' if n in tested else ' (`' + OTHERWISE[n] + '`)' if OTHERWISE[n] != n else ''}" for n in have) + ".")
     lines += ["", "## Missing", "", "| reason | names |", "| --- | --- |"]
     for reason, some in sorted(missing.items(), key=lambda item: -len(item[1])):

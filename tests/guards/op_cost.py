@@ -17,7 +17,7 @@ SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
             "src/train/settings/settings.cpp", "src/models/file_layers_activations.cpp", "src/models/activations.cpp",
             "src/models/weights/published_config.cpp", "src/plan/rewrites/pool_rules.cpp", "src/grad/sum.cpp", "include/tenon/masked.h",
-            "src/ops/masked.cpp"}
+            "src/ops/composed/masked.cpp"}
 
 # kind, operation, pattern to search for, folders to search, files that name the operation
 LANGUAGE = ["src/graph/op_table.inc", "src/ops/rules.inc"]

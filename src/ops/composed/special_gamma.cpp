@@ -11,7 +11,7 @@
 #include "base/make_error.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
-#include "ops/special_tables.h"
+#include "ops/composed/special_tables.h"
 
 namespace tenon {
 namespace {

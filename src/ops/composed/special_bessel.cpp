@@ -9,7 +9,7 @@
 
 #include "ops/formula.h"
 #include "ops/infer.h"
-#include "ops/special_tables.h"
+#include "ops/composed/special_tables.h"
 
 namespace tenon {
 namespace {
