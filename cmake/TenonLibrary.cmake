@@ -210,7 +210,7 @@ if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE}
                               PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp ${PROJECT_SOURCE_DIR}/src/nn/hooks.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>
                   $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)

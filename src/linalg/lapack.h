@@ -49,6 +49,10 @@ struct Lapack {
 /// The loaded routines for float or double; requires lapack_problem() to be empty.
 template <class T>
 const Lapack<T>& lapack();
+template <>
+const Lapack<float>& lapack();
+template <>
+const Lapack<double>& lapack();
 
 /// Why LAPACK cannot be used, with the remedy; empty if it can.
 const std::string& lapack_problem();

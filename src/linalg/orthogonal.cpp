@@ -8,7 +8,7 @@
 namespace tenon::linalg {
 namespace {
 
-double cube(const Batch& batch) {
+double work_of(const Batch& batch) {
   return 4.0 * batch.rows * batch.columns * std::min(batch.rows, batch.columns);
 }
 
@@ -33,22 +33,22 @@ void require_success(const Batch& batch, std::int64_t k, int info, const char* w
 }
 
 template <class T>
-struct Svd {
+struct Decomposed {
   Matrix<T> u, vh;
   std::vector<T> s;
 };
 
 template <class T>
-Svd<T> svd_of(const Batch& batch, std::int64_t k, const T* from, const char* job) {
+Decomposed<T> svd_of(const Batch& batch, std::int64_t k, const T* from, const char* job) {
   int rows = batch.rows, columns = batch.columns;
   const int few = std::min(rows, columns);
   const bool all = *job == 'A', none = *job == 'N';
-  Svd<T> out{Matrix<T>(none ? 0 : rows, all ? rows : few),
-             Matrix<T>(none  ? 0
-                       : all ? columns
-                             : few,
-                       columns),
-             std::vector<T>(static_cast<std::size_t>(few))};
+  Decomposed<T> out{Matrix<T>(none ? 0 : rows, all ? rows : few),
+                    Matrix<T>(none  ? 0
+                              : all ? columns
+                                    : few,
+                              columns),
+                    std::vector<T>(static_cast<std::size_t>(few))};
   Matrix<T> m(rows, columns, from);
   if (few == 0) {  // LAPACK leaves the factors as they are
     for (int i = 0; i < std::min(out.u.rows(), out.u.columns()); ++i) out.u(i, i) = 1;
@@ -86,20 +86,20 @@ Tensor cofactors_of(const Tensor& a) {
   const auto run = [](auto element, Inputs in, Outputs out) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
-    batch.each(cube(batch), [&](std::int64_t k) {
+    batch.each(work_of(batch), [&](std::int64_t k) {
       const int n = batch.rows;
-      const Svd<T> svd = svd_of<T>(batch, k, part<T>(in[0], k, batch.count), "A");
-      const double sign = orthogonal_sign(svd.u) * orthogonal_sign(svd.vh);
+      const Decomposed<T> found = svd_of<T>(batch, k, part<T>(in[0], k, batch.count), "A");
+      const double sign = orthogonal_sign(found.u) * orthogonal_sign(found.vh);
       Matrix<T> scaled(n, n), result(n, n);
       for (int j = 0; j < n; ++j) {
         double others = sign;
         for (int i = 0; i < n; ++i)
-          if (i != j) others *= svd.s[static_cast<std::size_t>(i)];
-        for (int i = 0; i < n; ++i) scaled(i, j) = static_cast<T>(others * svd.u(i, j));
+          if (i != j) others *= found.s[static_cast<std::size_t>(i)];
+        for (int i = 0; i < n; ++i) scaled(i, j) = static_cast<T>(others * found.u(i, j));
       }
       const T one = 1, zero = 0;
       const int stride = result.stride();
-      lapack<T>().gemm("N", "N", &n, &n, &n, &one, scaled.data(), &stride, svd.vh.data(), &stride,
+      lapack<T>().gemm("N", "N", &n, &n, &n, &one, scaled.data(), &stride, found.vh.data(), &stride,
                        &zero, result.data(), &stride, 1, 1);
       result.store(part<T>(out[0], k, batch.count));
     });
@@ -112,7 +112,7 @@ QrFactors factor_qr(const Tensor& a) {
   const auto run = [](auto element, Inputs in, Outputs out) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
-    batch.each(cube(batch), [&](std::int64_t k) {
+    batch.each(work_of(batch), [&](std::int64_t k) {
       const int rows = batch.rows, columns = batch.columns;
       Matrix<T> m(rows, columns, part<T>(in[0], k, batch.count));
       const int stride = m.stride();
@@ -133,7 +133,7 @@ Tensor q_of(const QrFactors& factors, std::int64_t columns) {
     using T = decltype(element);
     const Batch packed(in[0].shape()), batch(out[0].shape());
     const int reflectors = static_cast<int>(in[1].shape()[in[1].shape().rank() - 1]);
-    batch.each(cube(batch), [&](std::int64_t k) {
+    batch.each(work_of(batch), [&](std::int64_t k) {
       const int rows = batch.rows, wanted = batch.columns;
       const Matrix<T> from(packed.rows, packed.columns, part<T>(in[0], k, batch.count));
       Matrix<T> q(rows, wanted);
@@ -159,15 +159,15 @@ SvdFactors factor_svd(const Tensor& a, bool full) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
     const bool values_only = !out[0].is_read() && !out[2].is_read();
-    batch.each(cube(batch), [&](std::int64_t k) {
-      const Svd<T> svd = svd_of<T>(batch, k, part<T>(in[0], k, batch.count),
-                                   values_only ? "N"
-                                   : full      ? "A"
-                                               : "S");
-      std::copy(svd.s.begin(), svd.s.end(), part<T>(out[1], k, batch.count));
+    batch.each(work_of(batch), [&](std::int64_t k) {
+      const Decomposed<T> found = svd_of<T>(batch, k, part<T>(in[0], k, batch.count),
+                                            values_only ? "N"
+                                            : full      ? "A"
+                                                        : "S");
+      std::copy(found.s.begin(), found.s.end(), part<T>(out[1], k, batch.count));
       if (values_only) return;
-      svd.u.store(part<T>(out[0], k, batch.count));
-      svd.vh.store(part<T>(out[2], k, batch.count));
+      found.u.store(part<T>(out[0], k, batch.count));
+      found.vh.store(part<T>(out[2], k, batch.count));
     });
   };
   const auto out = call({a},
@@ -183,7 +183,7 @@ Eigen eigen_of_symmetric(const Tensor& a, bool upper) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
     const bool values_only = !out[1].is_read();
-    batch.each(cube(batch), [&](std::int64_t k) {
+    batch.each(work_of(batch), [&](std::int64_t k) {
       const int n = batch.rows;
       Matrix<T> m(n, n, part<T>(in[0], k, batch.count));
       const int stride = m.stride();
@@ -207,7 +207,7 @@ ComplexEigen eigen_of(const Tensor& a) {
   const auto run = [](auto element, Inputs in, Outputs out) {
     using T = decltype(element);
     const Batch batch(in[0].shape());
-    batch.each(4 * cube(batch), [&](std::int64_t k) {
+    batch.each(4 * work_of(batch), [&](std::int64_t k) {
       const int n = batch.rows, one = 1;
       Matrix<T> m(n, n, part<T>(in[0], k, batch.count)), right(n, n), imaginary(n, n);
       T* const parts = part<T>(out[1], k, batch.count);
@@ -241,7 +241,7 @@ MinimumNorm least_squares(const Tensor& a, const Tensor& b, double rcond) {
   const auto run = [rcond](auto element, Inputs in, Outputs out) {
     using T = decltype(element);
     const Batch batch(in[0].shape()), sides(in[1].shape());
-    batch.each(cube(batch), [&](std::int64_t k) {
+    batch.each(work_of(batch), [&](std::int64_t k) {
       const int m = batch.rows, n = batch.columns, right = sides.columns, longer = std::max(m, n);
       Matrix<T> from(m, n, part<T>(in[0], k, batch.count)), x(longer, right), solution(n, right);
       const T* given = part<T>(in[1], k, batch.count);

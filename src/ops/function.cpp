@@ -59,7 +59,7 @@ void append(std::vector<Tensor>& list, const std::vector<Tensor>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
 
-const FunctionAttrs& attrs_of(const Node& node) { return node.attrs.as<FunctionAttrs>(); }
+const FunctionAttrs& function_attrs(const Node& node) { return node.attrs.as<FunctionAttrs>(); }
 
 std::vector<Tensor> inputs_of(const Node& node, std::int64_t first, std::int64_t count) {
   std::vector<Tensor> inputs;
@@ -147,13 +147,13 @@ std::vector<Tensor> without_functions(std::span<const Tensor> roots) {
 }
 
 bool is_hidden_input(const Node& function, int k) {
-  const FunctionAttrs& attrs = attrs_of(function);
+  const FunctionAttrs& attrs = function_attrs(function);
   const std::int64_t end = attrs.results + attrs.arguments;
   return k < attrs.results || (k >= end && k < end + attrs.saved);
 }
 
 void refuse_captured(const Node& function, int k) {
-  const FunctionAttrs& attrs = attrs_of(function);
+  const FunctionAttrs& attrs = function_attrs(function);
   if (k < attrs.results + attrs.arguments + attrs.saved) return;
   const Node& captured = *function.input(k);
   const std::string& label = label_text(captured.label);
@@ -173,7 +173,7 @@ Inferred infer_function_result(const Node& node, std::int64_t k) {
 
 Inferred infer_function(const Node& node) { return infer_function_result(node, 0); }
 
-std::int64_t count_function_results(const Node& node) { return attrs_of(node).results; }
+std::int64_t count_function_results(const Node& node) { return function_attrs(node).results; }
 
 Tensor decompose_function(const Tensor& out, std::int64_t k) {
   return input_of(out, static_cast<int>(k));
@@ -182,7 +182,7 @@ Tensor decompose_function(const Tensor& out, std::int64_t k) {
 std::vector<Tensor> FunctionRule::gradients(const Tensor& out,
                                             std::span<const Tensor> cotangents) const {
   const Node& node = *out.node();
-  const FunctionAttrs& attrs = attrs_of(node);
+  const FunctionAttrs& attrs = function_attrs(node);
   FunctionContext context;
   context.results_ = results_of(out);
   context.arguments_ = inputs_of(node, attrs.results, attrs.arguments);
@@ -200,7 +200,7 @@ std::vector<Tensor> FunctionRule::gradients(const Tensor& out,
 
 Gradients vjp_function(const Tensor& out, std::span<const Tensor> cotangents) {
   const Node& node = *out.node();
-  const FunctionAttrs& attrs = attrs_of(node);
+  const FunctionAttrs& attrs = function_attrs(node);
   const FunctionRule& rule = *attrs.rule;
   if (!rule.backward.function)
     throw make_error<NotSupported>(where(rule.name),
