@@ -144,10 +144,11 @@ std::shared_ptr<Buffer> Buffer::adopt(std::shared_ptr<Buffer> memory) noexcept {
   return std::exchange(parent_, std::move(memory));
 }
 
-void Buffer::mirror(Buffer* other) {
-  parent_ = other == nullptr ? nullptr : other->share();
+std::shared_ptr<Buffer> Buffer::mirror(Buffer* other) {
+  std::shared_ptr<Buffer> memory = other == nullptr ? nullptr : other->share();
   data_ = other == nullptr ? nullptr : other->data_;
   bytes_ = other == nullptr ? 0 : other->bytes_;
+  return std::exchange(parent_, std::move(memory));
 }
 
 Buffer::~Buffer() {

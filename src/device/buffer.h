@@ -45,9 +45,10 @@ class Buffer {
   /// Whether somebody else holds the memory that share() gave.
   bool is_shared() const noexcept { return parent_ != nullptr && parent_.use_count() > 1; }
   /// Makes this buffer, which owns no memory, a window of all of another buffer's memory, which it
-  /// keeps alive; null: of none. An assignment to the other buffer then leaves this memory alone
-  /// (versions.h).
-  void mirror(Buffer* other);
+  /// keeps alive; null: of none. An assignment to the other buffer then leaves this memory alone:
+  /// hold_value() in versions.h, which has the lock that this needs. Returns the holder of the
+  /// previous memory.
+  std::shared_ptr<Buffer> mirror(Buffer* other);
 
   void* data() noexcept { return data_; }
   const void* data() const noexcept { return data_; }

@@ -38,6 +38,16 @@ bool assigned_here(const Buffer& buffer) noexcept {
   return buffer.access.assigner.load(std::memory_order_relaxed) == this_thread();
 }
 
+// Without the lock, a reader and a result could both make a holder of the memory, of which one
+// would free it while the other is in use.
+void hold_value(Buffer& result, Buffer& variable) {
+  std::shared_ptr<Buffer> before;  // freed without the lock
+  Versions& v = versions();
+  std::unique_lock lock(v.mutex);
+  v.ended.wait(lock, [&] { return !variable.access.in_place; });
+  before = result.mirror(&variable);
+}
+
 void keep_shared_value(Buffer& buffer) {
   if (!buffer.is_shared()) return;
   std::shared_ptr<Buffer> own = Buffer::allocate(buffer.bytes(), buffer.device());

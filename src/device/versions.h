@@ -2,7 +2,7 @@
 // of the last completed step, all from the same step, whatever other threads do.
 //
 // A run first declares what it reads and what it assigns. A step assigns in place while there are
-// no other readers. While a result of an earlier assignment is held (Buffer::mirror()), and once
+// no other readers. While a result of an earlier assignment is held (hold_value()), and once
 // another thread has read a buffer, for some steps afterwards, the step works on a copy, which
 // becomes the buffer's memory when the step ends; so readers never wait for it. A reader waits only
 // if a step is assigning its buffer in place. One lock protects all of this; it is locked for a few
@@ -69,6 +69,10 @@ class WholeWrite {
   Buffer* buffer_ = nullptr;
   std::shared_ptr<Buffer> held_;  // new memory, if the old value has readers
 };
+
+/// Makes `result` hold the value that `variable` has now (Buffer::mirror()). Waits while another
+/// thread assigns the variable in place.
+void hold_value(Buffer& result, Buffer& variable);
 
 /// Before a step assigns a buffer of a GPU: if a result of an earlier assignment is held, gives the
 /// buffer memory of its own, with the same value. The copy is queued before the step.

@@ -56,9 +56,12 @@ const Label& label_entry(std::uint32_t label) {
 std::uint32_t intern(const std::string& key, const Label& label) {
   Labels& l = labels();
   std::lock_guard lock(l.mutex);
-  auto [it, fresh] = l.index.try_emplace(key, static_cast<std::uint32_t>(l.entries.size()));
-  if (fresh) l.entries.push_back(label);
-  return it->second;
+  if (const auto known = l.index.find(key); known != l.index.end()) return known->second;
+  const auto number = static_cast<std::uint32_t>(l.entries.size());
+  // First the label: if there is no memory for the key, a label remains that nobody has.
+  l.entries.push_back(label);
+  l.index.emplace(key, number);
+  return number;
 }
 
 // Ops that are checked only at run time keep the name of the op that the user called.

@@ -132,7 +132,7 @@ void after_run(Trace& t, Bound& b, std::vector<Tensor>& outputs) {
     const Node& variable = *t.leaves[at(t.program->values[at(slot.value)].slot)].node();
     Tensor& out = outputs[k];
     if (!out.defined()) out = make_data(Buffer::none(variable.device), variable.shape, slot.dtype);
-    out.node()->value->mirror(variable.value.get());
+    hold_value(*out.node()->value, *variable.value);
   }
 }
 

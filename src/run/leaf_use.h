@@ -18,7 +18,7 @@ inline bool may_change(const Node& leaf) { return leaf.op == Op::Variable; }
 /// The value that a variable has now. It stays the same when the variable is assigned again.
 inline std::shared_ptr<Buffer> present_value(const Node& variable) {
   std::shared_ptr<Buffer> value = Buffer::none(variable.device);
-  value->mirror(variable.value.get());
+  hold_value(*value, *variable.value);
   return value;
 }
 
