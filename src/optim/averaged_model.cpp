@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kPrefix[] = "module.", kCount[] = "n_averaged";
 
-constexpr OptionRange<Averaging> kRanges[] = {
+constexpr OptionRange<Averaging> kAveragingRanges[] = {
     {"averaging.decay", &Averaging::decay, from_below(0, 1)},
     {"averaging.start_epochs", &Averaging::start_epochs, at_least(0)},
 };
 
 const Averaging& checked(const Averaging& averaging) {
-  check_options("AveragedModel", averaging, kRanges);
+  check_options("AveragedModel", averaging, kAveragingRanges);
   return averaging;
 }
 

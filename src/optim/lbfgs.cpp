@@ -21,7 +21,7 @@
 namespace tenon::optim {
 namespace {
 
-constexpr OptionRange<LbfgsOptions> kRanges[] = {
+constexpr OptionRange<LbfgsOptions> kLbfgsRanges[] = {
     {"lr", &LbfgsOptions::lr, from_to(0, 1e30)},
     {"max_iter", &LbfgsOptions::max_iter, at_least(1)},
     {"max_eval", &LbfgsOptions::max_eval, at_least(0)},
@@ -49,7 +49,7 @@ Tensor value_of(const Tensor& t) { return make_data(t.node()->value, t.shape(), 
 }  // namespace
 
 Lbfgs::Lbfgs(Parameters given, const LbfgsOptions& options) : options_(options), lr_(options.lr) {
-  check_options("lbfgs", options, kRanges);
+  check_options("lbfgs", options, kLbfgsRanges);
   if (options_.max_eval == 0) options_.max_eval = std::max(1, options_.max_iter * 5 / 4);
   if (given.groups.size() != 1 || given.groups[0].lr || given.groups[0].weight_decay ||
       given.groups[0].own_steps)

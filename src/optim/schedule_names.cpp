@@ -63,14 +63,14 @@ constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
 };
 
 constexpr double kMostEpochs = 1e9;
-constexpr Range kGammas = finite_above(0), kShares = from_to(0, 1);
+constexpr Range kGammaRange = finite_above(0), kMinimumRange = from_to(0, 1);
 constexpr OptionRange<ScheduleOptions> kOptionRanges[] = {
     {"total_steps", &ScheduleOptions::total_steps, at_least(0)},
     {"steps_per_epoch", &ScheduleOptions::steps_per_epoch, at_least(1)},
     {"warmup", &ScheduleOptions::warmup, from_to(0, kMostEpochs)},
     {"every", &ScheduleOptions::every, above_to(0, kMostEpochs)},
-    {"gamma", &ScheduleOptions::gamma, kGammas},
-    {"minimum", &ScheduleOptions::minimum, kShares},
+    {"gamma", &ScheduleOptions::gamma, kGammaRange},
+    {"minimum", &ScheduleOptions::minimum, kMinimumRange},
     {"power", &ScheduleOptions::power, finite_above(0)},
     {"multiply", &ScheduleOptions::multiply, at_least(1)},
     {"patience", &ScheduleOptions::patience, at_least(0)},

@@ -29,7 +29,7 @@ Case& add(Cases& cases, const std::string& name, const std::vector<In>& inputs, 
   return cases.back();
 }
 
-void add_functions(Cases& cases) {
+void add_special_functions(Cases& cases) {
   struct Row {
     const char* name;
     Tensor (*f)(const Tensor&);
@@ -259,7 +259,7 @@ void add_matrices(Cases& cases) {
 }  // namespace
 
 void add_special(Cases& cases) {
-  add_functions(cases);
+  add_special_functions(cases);
   add_scattering(cases);
   add_resampling(cases);
   add_masked(cases);

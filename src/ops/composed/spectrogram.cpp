@@ -17,12 +17,12 @@ namespace tenon {
 namespace {
 
 // The options with their defaults in place, for signals of one dtype.
-struct Windows {
+struct FrameLayout {
   std::int64_t size, hop;
   Tensor window;  // [size]
 };
 
-Windows windows_of(const StftOptions& o, DType dtype, const OpPlace& place) {
+FrameLayout frame_layout(const StftOptions& o, DType dtype, const OpPlace& place) {
   if (o.size < 1)
     throw make_error<ValueError>(place, ": size = ", o.size, ": a window has at least 1 sample");
   const std::int64_t hop = o.hop == 0 ? std::max<std::int64_t>(o.size / 4, 1) : o.hop;
@@ -37,7 +37,7 @@ Windows windows_of(const StftOptions& o, DType dtype, const OpPlace& place) {
 }
 
 // The positions of the samples of all windows, int64 [windows · size].
-Tensor positions(std::int64_t count, const Windows& w) {
+Tensor positions(std::int64_t count, const FrameLayout& w) {
   const Tensor starts = reshape(arange(0, count, 1) * w.hop, {count, 1});
   return reshape(starts + arange(0, w.size, 1), {count * w.size});
 }
@@ -69,7 +69,7 @@ Complex stft(const Tensor& given, const StftOptions& o) {
   const OpPlace place = where("stft");
   if (given.rank() == 0)
     throw make_error<ShapeError>(place, ": the signal is a scalar, must be [.., samples]");
-  const Windows w = windows_of(o, as_floating(given).dtype(), place);
+  const FrameLayout w = frame_layout(o, as_floating(given).dtype(), place);
   Tensor x = as_floating(given);
   const std::int64_t samples = x.size(-1), border = o.center ? w.size / 2 : 0;
   if (samples + 2 * border < w.size)
@@ -90,8 +90,8 @@ Tensor istft(const Complex& x, const StftOptions& o) {
   const Called called("istft");
   const OpPlace place = where("istft");
   const int rank = x.shape().rank();
-  const Windows w =
-      windows_of(o, x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, place);
+  const FrameLayout w =
+      frame_layout(o, x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32, place);
   const std::int64_t frequencies = o.onesided ? w.size / 2 + 1 : w.size;
   if (rank < 2 || x.shape()[rank - 2] != frequencies || x.shape()[rank - 1] < 1)
     throw make_error<ShapeError>(place, ": the transform is ", x.shape(), ", must be [.., ",
