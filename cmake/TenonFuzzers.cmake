@@ -5,7 +5,7 @@ endif()
 # In a unity file clang sees a constant of one file shadowed by a local of another file.
 target_compile_options(tenon_options INTERFACE -Wno-shadow)
 set(TENON_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
-foreach(objects tenon_hot_objects tenon_cold_objects tenon_small_objects tenon_reader_objects)
+foreach(objects tenon_hot_objects tenon_loop_objects tenon_cold_objects tenon_small_objects tenon_reader_objects)
   target_compile_options(${objects} PRIVATE ${TENON_FUZZ_FLAGS} -fsanitize=fuzzer-no-link)
 endforeach()
 target_link_options(tenon_shared PRIVATE -fsanitize=address,undefined)

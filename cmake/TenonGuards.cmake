@@ -13,7 +13,7 @@ tenon_add_test(guard.chart 60 ${python} ${PROJECT_SOURCE_DIR}/bench/chart.py --c
 tenon_add_test(guard.times 60 ${python} ${guards}/times.py)
 tenon_add_test(guard.op_cost 60 ${python} ${guards}/op_cost.py)
 tenon_add_test(guard.options 60 ${python} ${guards}/options.py)
-tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.8)
+tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.85)
 tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
 tenon_add_test(guard.lab 300 ${python} ${guards}/lab.py)
 set_tests_properties(guard.lab PROPERTIES SKIP_RETURN_CODE 77)
@@ -24,7 +24,7 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   if(TENON_STORE) # kernels compiled ahead are counted separately
     set(kernels --kernels ${TENON_STORE})
   endif()
-  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 7.5
+  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 8.0
                  ${kernels})
   set(hardened $<TARGET_FILE:tenon_shared>)
   if(TARGET tenon_cli)

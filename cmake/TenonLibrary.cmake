@@ -100,18 +100,23 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|data|io|linalg|models|nn|ops/composed|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/")
+     REGEX "/src/(backends|base|data|io|linalg|models|nn|ops|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
 list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|train)/")
 list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
+# Loops that no step of a training waits for, compiled without what -O3 adds.
+set(TENON_LOOP_SOURCES ${TENON_HOT_SOURCES})
+list(FILTER TENON_LOOP_SOURCES INCLUDE REGEX "/src/(cpu/engines/reference|data/tokens)/")
+list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_LOOP_SOURCES})
 if(TENON_BUILD_FUZZERS)
   # Readers do not use the CPU backend, and its kernels take minutes to compile with instrumentation.
   set(TENON_IDLE_SOURCES ${TENON_SOURCES})
   list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/cpu/")
   list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_IDLE_SOURCES})
+  list(REMOVE_ITEM TENON_LOOP_SOURCES ${TENON_IDLE_SOURCES})
   list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_IDLE_SOURCES})
 endif()
 
@@ -200,6 +205,7 @@ if(TENON_PACK_RELOCATIONS AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
+tenon_add_objects(tenon_loop_objects -O2 ${TENON_LOOP_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
 tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE})
 tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
@@ -212,7 +218,7 @@ if(TENON_TOGETHER)
   # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp ${PROJECT_SOURCE_DIR}/src/nn/hooks.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
-set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>
+set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_loop_objects> $<TARGET_OBJECTS:tenon_cold_objects>
                   $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)
 if(TENON_BUILD_FUZZERS)
   tenon_add_objects(tenon_idle_objects -O0 ${TENON_IDLE_SOURCES})

@@ -22,9 +22,9 @@ constexpr Row kRows[] = {
 #include "ops/formulas.inc"
 };
 
-const FormulaAttrs& attrs_of(const Node& node) { return node.attrs.as<FormulaAttrs>(); }
+const FormulaAttrs& formula_attrs(const Node& node) { return node.attrs.as<FormulaAttrs>(); }
 const Row& row_of(const Node& node) {
-  return kRows[static_cast<std::size_t>(attrs_of(node).formula)];
+  return kRows[static_cast<std::size_t>(formula_attrs(node).formula)];
 }
 
 constexpr const char* kUndifferentiable[] = {
@@ -39,7 +39,7 @@ Tensor formula(Formula of, std::initializer_list<Tensor> operands, std::int64_t 
   return build(Op::Formula, operands, FormulaAttrs{static_cast<std::int64_t>(of), parameter});
 }
 
-std::int64_t formula_parameter(const Tensor& out) { return attrs_of(*out.node()).parameter; }
+std::int64_t formula_parameter(const Tensor& out) { return formula_attrs(*out.node()).parameter; }
 
 Inferred infer_formula(const Node& node) {
   const Node& x = *node.input(0);
