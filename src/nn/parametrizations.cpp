@@ -16,8 +16,9 @@
 
 namespace tenon::nn {
 
-// The layer keeps parameters of its own, which no graph reads in the end. They are behind a pointer,
-// so that a copy of the wrapper still finds the nodes that the layer builds its graph with.
+// The layer keeps parameters of its own, which no graph reads in the end. They are behind a
+// pointer, so that a copy of the wrapper still finds the nodes that the layer builds its graph
+// with.
 struct ParametrizedLayer::Inner {
   AnyModule layer;
   std::string name;

@@ -90,7 +90,8 @@ TEST_CASE("texts: BERT learns masked words, keeps its tokenizer, and a classifie
   CHECK_THROWS_AS(model.predict_text("water is the sea"), ValueError);
   int place = 0;
   check_plans_nothing([&] {
-    const char* texts[] = {"[MASK] is the sea .", "water [MASK] the sea .", "water is [MASK] sea ."};
+    const char* texts[] = {"[MASK] is the sea .", "water [MASK] the sea .",
+                           "water is [MASK] sea ."};
     (void)model.predict_text(texts[place++ % 3]);
   });
   const auto alone = train::TrainedModel::open(folder / "words/model.safetensors");

@@ -7,9 +7,9 @@
 #include <tenon/error.h>
 #include <tenon/special.h>
 
+#include "ops/composed/special_tables.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
-#include "ops/composed/special_tables.h"
 
 namespace tenon {
 namespace {

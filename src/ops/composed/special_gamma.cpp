@@ -9,9 +9,9 @@
 #include <tenon/special.h>
 
 #include "base/make_error.h"
+#include "ops/composed/special_tables.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
-#include "ops/composed/special_tables.h"
 
 namespace tenon {
 namespace {
