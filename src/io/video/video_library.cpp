@@ -2,6 +2,7 @@
 // between versions.
 #ifdef TENON_WITH_FFMPEG
 
+#include <cstddef>
 #include <string>
 
 #include <dlfcn.h>
@@ -32,7 +33,11 @@ Ffmpeg load() {
   TENON_FFMPEG_FUNCTIONS(TENON_FFMPEG_FIND)
 #undef TENON_FFMPEG_FIND
   // Errors are reported by video.cpp; FFmpeg's own log would print many lines a file.
-  if (out.problem.empty()) out.av_log_set_level(AV_LOG_QUIET);
+  if (!out.problem.empty()) return out;
+  out.av_log_set_level(AV_LOG_QUIET);
+  // A file of a few kilobytes may ask for gigabytes. The largest frame, 16 bits of 8K, has 0.2 GB.
+  constexpr std::size_t kLargestBlock = std::size_t{512} << 20;
+  out.av_max_alloc(kLargestBlock);
   return out;
 }
 

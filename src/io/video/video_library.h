@@ -13,6 +13,7 @@ namespace tenon::io {
 #define TENON_FFMPEG_FUNCTIONS(X)         \
   X(util, av_version_info)                \
   X(util, av_log_set_level)               \
+  X(util, av_max_alloc)                   \
   X(util, av_malloc)                      \
   X(util, av_freep)                       \
   X(util, av_dict_set)                    \
