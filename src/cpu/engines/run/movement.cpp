@@ -363,6 +363,29 @@ void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArr
   }
 }
 
+void scatter_extreme(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                     int axis, bool largest, std::byte* out, const Shape& out_shape) {
+  // One loop for both: the sign of a comparison costs little beside the scattered access.
+  const auto take = [&](auto zero) {
+    using T = decltype(zero);
+    apply_updates<T>(largest ? "scatter_max" : "scatter_min", base, index, updates, axis, out,
+                     out_shape, [largest](T a, T b) {
+                       const bool better = largest ? b > a : b < a;
+                       return better || b != b ? b : a;
+                     });
+  };
+  switch (base.dtype) {
+    case DType::Int64:
+      return take(std::int64_t{});
+    case DType::Float32:
+      return take(0.0f);
+    case DType::Float64:
+      return take(0.0);
+    default:
+      throw InternalError(cat("no scattered extremes of ", base.dtype));
+  }
+}
+
 void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
              std::byte* out, const Shape& out_shape) {
   with_item(item_of(base.dtype), [&](auto unit) {

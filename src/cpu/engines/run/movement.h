@@ -30,5 +30,9 @@ void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArr
 /// out = base with elements replaced by updates; the last update of an element wins.
 void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
              std::byte* out, const Shape& out_shape);
+/// out = the largest or smallest of base and the updates of each element; NaN wins. float32,
+/// float64 and int64.
+void scatter_extreme(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                     int axis, bool largest, std::byte* out, const Shape& out_shape);
 
 }  // namespace tenon::cpu
