@@ -1,7 +1,8 @@
 // Times single CPU operations: calls, and calls with a gradient.
 //
 //   ./dev build all
-//   build/bin/bench_operations [threads]
+//   build/bin/bench_operations [threads [cpu]]      cpu: counts time of the processor, not of the
+//   wall
 //
 // A server for bench/operations.py, which runs PyTorch in turn with it. Without input it lists its
 // rows: name, then "train" if the row has a gradient. A line `NAME<tab>call|train<tab>SECONDS`
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -387,7 +389,10 @@ class Prepared {
   CompiledFunction f_;
 };
 
+bool counts_cpu = false;
+
 double now() {
+  if (counts_cpu) return 1e6 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   using namespace std::chrono;
   return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
 }
@@ -418,6 +423,7 @@ std::map<std::string, const Row*> all_rows() {
 
 int main(int argc, char** argv) {
   set_threads(argc > 1 ? std::stoi(argv[1]) : 2);
+  counts_cpu = argc > 2;
   const auto rows = all_rows();
   for (const auto& [name, row] : rows)
     std::cout << name << '\t' << (row->trained > 0 ? "train" : "call") << '\n';

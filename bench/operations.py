@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times single CPU operations of bench/operations.cpp and of PyTorch in turn, and prints a table.
 
-    bench/operations.py PROGRAM [--only TEXT;…] [--phase call,train] [--rounds 5] [--budget 0.1] [--threads 2] [--out FILE]
+    bench/operations.py PROGRAM [--only TEXT;…] [--phase call,train] [--rounds 5] [--budget 0.1] [--threads 2] [--cpu-time] [--out FILE]
 
 A row is timed in rounds: Tenon for `budget` seconds, PyTorch for `budget` seconds, and so on. A figure is the minimum of all calls,
 because other load of the machine only adds time; the spread is (maximum - minimum) / minimum of the rounds' minima. The ratio is PyTorch's time over Tenon's: 1 and more means that Tenon is not slower. `train` is the call with the gradient of its first inputs. The
@@ -278,8 +278,8 @@ ROWS = {
 
 
 class Ours:
-    def __init__(self, program, threads):
-        self.process = subprocess.Popen([program, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, program, threads, clock):
+        self.process = subprocess.Popen([program, str(threads), *(["cpu"] if clock is time.process_time else [])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rows = {}
         for line in iter(self.process.stdout.readline, "\n"):
             name, phase = line.rstrip("\n").split("\t")
@@ -318,15 +318,15 @@ def peer_call(name, phase):
     return train
 
 
-def peer_least(call, seconds):
+def peer_least(call, seconds, clock):
     times = []
     for _ in range(2):
         call()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        start = time.perf_counter()
+    end = clock() + seconds
+    while clock() < end or len(times) < 3:
+        start = clock()
         call()
-        times.append(1e6 * (time.perf_counter() - start))
+        times.append(1e6 * (clock() - start))
     return min(times)
 
 
@@ -338,7 +338,7 @@ def compare(ours, name, phase, options):
     call, mine, theirs = peer_call(name, phase), [], []
     for _ in range(options.rounds):
         mine.append(ours.least(name, phase, options.budget))
-        theirs.append(peer_least(call, options.budget))
+        theirs.append(peer_least(call, options.budget, options.clock))
     precision = "float64" if "float64" in name else "int64" if "int64" in name else "fp32"
     return dict(workload=name, phase=phase, precision=precision, tenon_ms=round(min(mine) / 1e3, 5), spread=spread(mine),
                 peer="PyTorch", peer_ms=round(min(theirs) / 1e3, 5), peer_spread=spread(theirs))
@@ -358,11 +358,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of a slice")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu-time", dest="clock", action="store_const", const=time.process_time, default=time.perf_counter,
+                        help="count the time of the processor, for one thread on a busy machine")
     parser.add_argument("--commit", default="", help="of the program; default: that of this checkout")
     parser.add_argument("--out")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    ours = Ours(options.program, options.threads)
+    ours = Ours(options.program, options.threads, options.clock)
     if set(ours.rows) != set(ROWS):
         sys.exit(f"operations.py: rows of one side only: {sorted(set(ours.rows) ^ set(ROWS))}")
     rows = []
@@ -375,8 +377,9 @@ def main():
                 print_row(rows[-1])
     rows.sort(key=lambda row: row["peer_ms"] / row["tenon_ms"])
     mean = math.exp(statistics.fmean(math.log(row["peer_ms"] / row["tenon_ms"]) for row in rows))
+    timed = ", time of the processor" if options.clock is time.process_time else ""
     date, head = datetime.date.today().isoformat(), options.commit or commit()
-    print(f"\n{cpu_model()}, {options.threads} threads, PyTorch {torch.__version__}, commit {head[:8]}, {date}. Microseconds of Tenon and"
+    print(f"\n{cpu_model()}, {options.threads} threads{timed}, PyTorch {torch.__version__}, commit {head[:8]}, {date}. Microseconds of Tenon and"
           " PyTorch with their spreads, PyTorch's time over Tenon's.\n")
     for row in rows:
         print_row(row)
@@ -384,7 +387,7 @@ def main():
     slow = sum(row["tenon_ms"] > 1.2 * row["peer_ms"] for row in rows)
     print(f"\nGeometric mean of {len(rows)} ratios: {mean:.2f}. Slower than 1.2 times PyTorch: {slow}.")
     if options.out:
-        record = dict(question="Single operations", machine=f"{cpu_model()}, {options.threads} threads",
+        record = dict(question="Single operations", machine=f"{cpu_model()}, {options.threads} threads{timed}",
                       peers={"PyTorch": torch.__version__.split("+")[0]}, geometric_mean=round(mean, 3), notes=[],
                       method=f"bench/operations.py: both sides in turn, {options.rounds} rounds of {options.budget} s; minimum of all calls",
                       rows=rows)

@@ -79,13 +79,13 @@ Parts running(const Parts& rows, const Running& how) {
 Parts running_along(const Parts& parts, int axis, bool reverse, const Running& how) {
   const Shape& shape = parts[0].shape();
   const std::int64_t length = shape[axis];
-  const auto turned = [&](const Tensor& x) { return reverse ? flip(x, {axis}) : x; };
+  const auto from_front = [&](const Tensor& x) { return reverse ? flip(x, {axis}) : x; };
   const Parts rows = each(parts, [&](const Tensor& x) {
-    return reshape(transpose(turned(x), axis, -1), {x.numel() / length, length});
+    return reshape(transpose(from_front(x), axis, -1), {x.numel() / length, length});
   });
   const Ints sizes = to_ints(transpose(parts[0], axis, -1).shape());
   return each(running(rows, how),
-              [&](const Tensor& x) { return turned(transpose(reshape(x, sizes), axis, -1)); });
+              [&](const Tensor& x) { return from_front(transpose(reshape(x, sizes), axis, -1)); });
 }
 
 Running sums() {
@@ -215,8 +215,8 @@ Inferred infer_recurrence(const Node& node) {
   require_same_shape(node);
   const Node& x = *node.input(0);
   const RecurrenceAttrs& attrs = recurrence_attrs(node);
-  const bool known = x.dtype == DType::Float32 || x.dtype == DType::Float64 ||
-                     (x.dtype == DType::Int64 && attrs.kind != RecurrenceKind::Linear);
+  const bool known =
+      x.dtype == DType::Float32 || x.dtype == DType::Float64 || x.dtype == DType::Int64;
   if (!known) throw make_error<DTypeError>(where(node), ": does not take ", x.dtype);
   if (attrs.axis < 0 || attrs.axis >= x.shape.rank() || x.shape.numel() == 0)
     throw make_error<ShapeError>(where(node), ": axis ", attrs.axis, " of ", x.shape);

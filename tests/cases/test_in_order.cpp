@@ -287,6 +287,8 @@ TEST_CASE("in order: a quantile by number is that by tensor") {
   check_equal(list(quantile(spoilt, 0.5, 1)), {kNan, 5});
   check_equal(list(median(spoilt, 1).values), {kNan, 5});
   CHECK(median(spoilt, 1).indices.to_vector<std::int64_t>() == Longs{1, 1});
+  const Tensor twice = Tensor::from(Doubles{kNan, 2, kNan, 4}, {4});
+  CHECK(median(twice, 0).indices.to_vector<std::int64_t>() == Longs{2});
   CHECK(list(grad(sum(quantile(x, 0.5, 1)), x)) == list(grad(sum(median(x, 1).values), x)));
 }
 

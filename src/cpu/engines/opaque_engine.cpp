@@ -66,6 +66,9 @@ class OpaqueKernel final : public Kernel {
         dtype_(values[at(o_.out())].dtype) {
     for (std::size_t k = 0; k < o_.inputs.size(); ++k)
       arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
+    for (std::size_t k = 0; k < o_.views.size(); ++k)
+      arrays_[k].pitch = pitch_of(o_.views[k], o_.shapes[k]) *
+                         static_cast<std::int64_t>(item_size(arrays_[k].dtype));
     casts_up_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
     if (is_pool(o_.op)) {
       const bool grows = o_.op == Op::MaxPool2dGrad || o_.op == Op::AvgPool2dGrad;
@@ -86,7 +89,11 @@ class OpaqueKernel final : public Kernel {
     static const PerThread<std::vector<MovedArray>> in_of_thread;
     std::vector<MovedArray>& in = in_of_thread.get();
     in.assign(arrays_.begin(), arrays_.end());
-    for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      in[k].data = binding.values[o_.inputs[k]];
+      if (!o_.views.empty())
+        in[k].data += o_.views[k].offset * static_cast<std::int64_t>(item_size(in[k].dtype));
+    }
     std::byte* out = binding.values[o_.out()];
     if (!casts_up_) return apply(in, dtype_, out);
     std::byte* place = binding.workspace;
@@ -101,6 +108,14 @@ class OpaqueKernel final : public Kernel {
   }
 
  private:
+  /// Elements from one run to the next of an input of a concatenation: the stride of the last axis
+  /// in front of its axis; 0 if there is one run.
+  std::int64_t pitch_of(const View& view, const Shape& shape) const {
+    for (int d = static_cast<int>(o_.attrs.as<AxisAttrs>().axis) - 1; d >= 0; --d)
+      if (shape[d] != 1) return view.stride[d];
+    return 0;
+  }
+
   static std::size_t floats(const Shape& shape) {
     return whole_lines(at(shape.numel()) * sizeof(float));
   }

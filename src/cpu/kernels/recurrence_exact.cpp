@@ -1,3 +1,4 @@
+// One walk over the axis for each rule; lanes (rows or neighbours) run side by side.
 #include "cpu/kernels/recurrence.h"
 
 #include <algorithm>
@@ -141,14 +142,12 @@ void run_typed(const RecurrenceShape& shape, std::span<const std::byte* const> i
     case RecurrenceKind::Product:
       return walk(ProductRule<T>());
     case RecurrenceKind::Linear:
-      if constexpr (std::is_floating_point_v<T>) return walk(LinearRule<T>());
-      break;
+      return walk(LinearRule<T>());
     case RecurrenceKind::Largest:
       return walk(IndexRule<T, true>());
     case RecurrenceKind::Smallest:
       return walk(IndexRule<T, false>());
   }
-  throw InternalError("a linear recurrence of integers");
 }
 
 }  // namespace

@@ -24,8 +24,8 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kRadixLength = 1024;  // below, histograms cost more than comparisons
-constexpr std::int64_t kFew = 64;            // kept in a heap
+constexpr std::int64_t kRadixLength = 256;  // below, histograms cost more than comparisons
+constexpr std::int64_t kFew = 64;           // kept in a heap
 constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
 
 template <class Key>
@@ -93,18 +93,18 @@ constexpr std::int64_t kBlock = 32;  // keys that are written at once
 template <class Key>
 std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector<Placed<Key>>& to) {
   constexpr int kPasses = 8 * static_cast<int>(sizeof(Key)) / kDigitBits;
-  std::vector<std::uint32_t> counts(static_cast<std::size_t>(kPasses) * kDigits, 0);
-  for (const Placed<Key>& item : from)
-    for (int pass = 0; pass < kPasses; ++pass)
-      ++counts[static_cast<std::size_t>(pass * kDigits) +
-               (item.key >> (pass * kDigitBits) & (kDigits - 1))];
+  Key varies = 0;  // bits in which keys differ
+  for (const Placed<Key>& item : from) varies |= item.key ^ from[0].key;
   to.resize(from.size());
   std::vector<Placed<Key>>*source = &from, *target = &to;
   for (int pass = 0; pass < kPasses; ++pass) {
-    std::uint32_t* const count = counts.data() + pass * kDigits;
-    if (std::find(count, count + kDigits, from.size()) != count + kDigits) continue;
+    if ((varies >> (pass * kDigitBits) & (kDigits - 1)) == 0) continue;
+    std::array<std::uint32_t, kDigits> count{};
+    for (const Placed<Key>& item : *source)
+      ++count[item.key >> (pass * kDigitBits) & (kDigits - 1)];
     std::uint32_t before = 0;
-    for (int digit = 0; digit < kDigits; ++digit) before += std::exchange(count[digit], before);
+    for (int digit = 0; digit < kDigits; ++digit)
+      before += std::exchange(count[static_cast<std::size_t>(digit)], before);
     for (const Placed<Key>& item : *source)
       (*target)[count[item.key >> (pass * kDigitBits) & (kDigits - 1)]++] = item;
     std::swap(source, target);

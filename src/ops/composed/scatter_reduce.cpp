@@ -1,8 +1,7 @@
 // Reductions of updates with equal indices: by scattering, by slices, and by segments of an axis.
 //
-// Sums scatter. Products sort the updates by their index; in each doubling step, an element takes
-// in the product of as many elements in front of it if their index is the same. Extremes are
-// operations of their own (Op::ScatterMax), composed where no engine has them.
+// Sums scatter. Products sort the updates by their index and multiply along the axis. Extremes
+// are operations of their own (Op::ScatterMax), composed where no engine has them.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/scattering.h>
@@ -13,6 +12,7 @@
 
 #include "base/make_error.h"
 #include "ops/infer.h"
+#include "ops/recurrence.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -25,17 +25,16 @@ Tensor touched(const Tensor& base, int axis, const Tensor& index) {
   return scatter(zeros(base.shape(), DType::Bool), axis, index, 1);
 }
 
-// The product of the updates of each element of `base`; 1 without one.
+// The product of the updates of each element of `base`; 1 without one. In the order of their index,
+// a factor of 0 begins the product of the next index.
 Tensor products(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
-  const std::int64_t n = index.size(axis);
+  const DType dtype = is_floating(base.dtype()) ? base.dtype() : DType::Int64;
   const Tensor order = argsort(index, axis, false, true), key = gather(index, axis, order);
-  Tensor product = gather(updates, axis, order);
-  for (std::int64_t by = 1; by < n; by *= 2) {
-    const Tensor same = eq(slice(key, axis, 0, n - by), slice(key, axis, by, n));
-    const Tensor earlier = slice(product, axis, 0, n - by), later = slice(product, axis, by, n);
-    product = concat({slice(product, axis, 0, by), later * where(same, earlier, 1)}, axis);
-  }
-  return scatter(ones_like(base), axis, key, product);
+  const Tensor factor = cast(gather(updates, axis, order), dtype);
+  const Tensor begins = ne(key, shifted_by_one(key, axis, -1, false));
+  const Tensor product = recurrence(RecurrenceKind::Linear,
+                                    {where(begins, 0, factor), where(begins, factor, 0)}, axis);
+  return scatter(ones_like(base), axis, key, cast(product, base.dtype()));
 }
 
 // The number that no update changes.

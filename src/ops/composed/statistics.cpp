@@ -41,9 +41,9 @@ ValuesAndIndices median(const Tensor& x, int axis, bool keepdim) {
   require_elements("median", x, a);
   auto [value, index] = sorted_part(x, a, (x.size(a) - 1) / 2, 1);
   if (is_floating(x.dtype())) {
-    const auto [largest, place] = max(x, a, true);
-    const Tensor spoilt = isnan(largest);
-    value = where(spoilt, largest, value), index = where(spoilt, place, index);
+    const Tensor last = x.size(a) - 1 - argmax(flip(x, {a}), a, true);  // the last NaN, if any
+    const Tensor largest = gather(x, a, last), spoilt = isnan(largest);
+    value = where(spoilt, largest, value), index = where(spoilt, last, index);
   }
   return {drop(value, a, keepdim), drop(index, a, keepdim)};
 }
@@ -400,6 +400,23 @@ Tensor normalize(const Tensor& x, double p, int axis, double eps) {
   return upcasts ? cast(out, x.dtype()) : out;
 }
 
+namespace {
+
+constexpr std::int64_t kFewRows = 25;  // below, a product is not faster than differences
+
+// Euclidean distances of float32 rows, from |x|² + |y|² - 2 xy in float64. The difference of close
+// rows loses no digit of float32 there: products of float32 are exact. What is left of the sums'
+// rounding is zero.
+Tensor distances_by_products(const Tensor& a, const Tensor& b) {
+  const Tensor x = cast(a, DType::Float64), y = cast(b, DType::Float64);
+  const Tensor sizes = sum(square(x), {-1}, true) + unsqueeze(sum(square(y), {-1}), -2);
+  const Tensor squares = sizes - matmul(x, transpose(y)) * 2.0;
+  const Tensor apart = ~(squares <= sizes * 0x1p-48);  // or NaN
+  return where(apart, sqrt(where(apart, squares, 1.0)), 0.0);
+}
+
+}  // namespace
+
 Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   const Called called("cdist");
   const OpPlace at = where("cdist");
@@ -409,6 +426,9 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
     throw make_error<ShapeError>(at, ": rows ", a.shape(), " and ", b.shape(),
                                  "; they must be [..., P, M] and [..., R, M]");
   if (!(p >= 0)) throw make_error<ValueError>(at, ": p is ", p, ", must not be negative");
+  const bool in_float32 = a.dtype() != DType::Float64 && b.dtype() != DType::Float64;
+  if (p == 2 && in_float32 && (a.size(-2) > kFewRows || b.size(-2) > kFewRows))
+    return cast(distances_by_products(a, b), promote(a.dtype(), b.dtype()));
   return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
 }
 

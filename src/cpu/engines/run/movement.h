@@ -1,5 +1,5 @@
-// Data movement between contiguous arrays: concatenation, padding, gather, scatter. Any dtype, by
-// the bytes of an element.
+// Data movement between contiguous arrays (concat also reads runs at a distance): concatenation,
+// padding, gather, scatter. Any dtype, by the bytes of an element.
 //
 // Work is cut by sizes. Indices are checked when they are read: an index outside [0, size),
 // negative ones included, throws ValueError. An index of rank 1 applies along all other axes; a
@@ -19,6 +19,7 @@ struct MovedArray {
   const std::byte* data = nullptr;
   Shape shape;
   DType dtype = DType::Float32;
+  std::int64_t pitch = 0;  // concat: bytes from one run to the next; 0: they are contiguous
 };
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);

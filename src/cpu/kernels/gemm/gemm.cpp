@@ -551,19 +551,19 @@ namespace {
 // more and at least a vector of columns.
 bool is_column(const GemmShape& shape) { return shape.n == 1 && shape.m > 1 && shape.batch == 1; }
 
-GemmShape turned(const GemmShape& shape) {
+GemmShape transposed(const GemmShape& shape) {
   GemmShape out = shape;
   std::swap(out.m, out.n);
   return out;
 }
-Operand turned(const Operand& x) {
+Operand transposed(const Operand& x) {
   Operand out = x;
   std::swap(out.row_stride, out.col_stride);
   return out;
 }
 
 // The blocks of that row, given to an epilogue as blocks of the column.
-void turned_epilogue(void* context, const ResultBlock& block) {
+void transposed_epilogue(void* context, const ResultBlock& block) {
   const Epilogue& own = *static_cast<const Epilogue*>(context);
   const Rectangle& row = block.place;
   own.fn(own.ctx, {block.worker, {row.batch, row.col0, row.col1, 0, 1}, block.data, 1});
@@ -571,12 +571,12 @@ void turned_epilogue(void* context, const ResultBlock& block) {
 
 void gemm_column(const Gemm& g) {
   Gemm row = g;
-  row.shape = turned(g.shape);
-  row.a = turned(g.b), row.b = turned(g.a);
+  row.shape = transposed(g.shape);
+  row.a = transposed(g.b), row.b = transposed(g.a);
   row.ldc = row.shape.n;
   Epilogue own = g.epilogue;
   row.epilogue = {};
-  if (own.fn != nullptr) row.epilogue.fn = turned_epilogue, row.epilogue.ctx = &own;
+  if (own.fn != nullptr) row.epilogue.fn = transposed_epilogue, row.epilogue.ctx = &own;
   gemm(row);
 }
 
@@ -652,7 +652,7 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
   std::int64_t floats = most_floats(shape, math, threads, c_is_null);
   if (is_column(shape))  // whose result may have a pitch
-    floats = std::max(floats, most_floats(turned(shape), math, threads, c_is_null));
+    floats = std::max(floats, most_floats(transposed(shape), math, threads, c_is_null));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

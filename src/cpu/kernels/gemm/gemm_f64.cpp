@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kF64Rows = 48, kF64Cols = 256, kF64Steps = 128;
+constexpr std::int64_t kF64Rows = 96, kF64Cols = 256, kF64Steps = 128;
 
 struct Matrix {
   const double* data;
@@ -144,8 +144,8 @@ void gemm_f64(const GemmShape& shape, const Operand& a, const Operand& b, double
   if (shape.batch == 1 && (shape.m == 1 || shape.n == 1)) {
     const Matrix x = batch_of(a, 0), y = batch_of(b, 0);
     if (shape.n == 1) return MatrixTimesVector{x, y, shape.k}.run(shape.m, c, ldc);
-    const Matrix turned{y.data, y.col_stride, y.row_stride}, row{x.data, x.col_stride, 0};
-    return MatrixTimesVector{turned, row, shape.k}.run(shape.n, c, 1);
+    const Matrix transposed{y.data, y.col_stride, y.row_stride}, row{x.data, x.col_stride, 0};
+    return MatrixTimesVector{transposed, row, shape.k}.run(shape.n, c, 1);
   }
   const F64Tile& tile = f64_tile();
   const std::int64_t row_blocks = (shape.m + kF64Rows - 1) / kF64Rows,
