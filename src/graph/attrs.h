@@ -293,10 +293,10 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs, RecurrenceAttrs,
-               Shared<SortAttrs>, Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
-               Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>, Shared<HostCallAttrs>,
-               Shared<FunctionAttrs>>
+               DeviceAttrs, ResultAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
+               RecurrenceAttrs, Shared<SortAttrs>, Shared<SliceAttrs>, Shared<PadAttrs>,
+               Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>,
+               Shared<ResponseAttrs>, Shared<HostCallAttrs>, Shared<FunctionAttrs>>
       value_;
 };
 
