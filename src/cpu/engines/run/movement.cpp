@@ -244,7 +244,7 @@ void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const 
     }
     in_blocks(outer, run, [&](std::int64_t b, std::int64_t e) {
       for (std::int64_t o = b; o < e; ++o)
-        std::memcpy(target + o * pitch, x.data + o * (x.pitch != 0 ? x.pitch : run), bytes_of(run));
+        std::memcpy(target + o * pitch, x.data + o * x.pitch.value_or(run), bytes_of(run));
     });
   }
 }

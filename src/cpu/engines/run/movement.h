@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "graph/attrs.h"
@@ -19,7 +20,7 @@ struct MovedArray {
   const std::byte* data = nullptr;
   Shape shape;
   DType dtype = DType::Float32;
-  std::int64_t pitch = 0;  // concat: bytes from one run to the next; 0: they are contiguous
+  std::optional<std::int64_t> pitch;  // concat: bytes from one run to the next; none: contiguous
 };
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
