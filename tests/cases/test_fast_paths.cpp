@@ -194,6 +194,9 @@ TEST_CASE("fast paths: concatenations of parts") {
               concat({slice(x, 1, 0, 0), slice(x, 1, 4, 5)}, 1),
               concat({slice(sorted, 2, 4, 8), slice(sorted, 2, 0, 4)}, 2),
               concat({expand(slice(x, 1, 0, 1), {6, 4, 8}), x}, 1),
+              concat({expand(slice(x, 0, 0, 1), {6, 5, 8}), x}, 2),
+              concat({expand(slice(slice(x, 0, 0, 1), 1, 2, 3), {6, 5, 8}), x}, 2),
+              concat({expand(slice(x, 1, 0, 1), {6, 5, 8}), x}, 2),
               concat({slice(x + x, 2, 1, 3), slice(x, 2, 1, 3)}, 2),
               roll(x, {2, -3, 1}, {0, 1, 2}),
               roll(x, {5})};

@@ -20,7 +20,8 @@ struct MovedArray {
   const std::byte* data = nullptr;
   Shape shape;
   DType dtype = DType::Float32;
-  std::optional<std::int64_t> pitch;  // concat: bytes from one run to the next; none: contiguous
+  std::optional<std::int64_t> pitch =
+      {};  // concat: bytes from one run to the next; none: contiguous
 };
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
