@@ -391,7 +391,9 @@ def main():
                       peers={"PyTorch": torch.__version__.split("+")[0]}, geometric_mean=round(mean, 3), notes=[],
                       method=f"bench/operations.py: both sides in turn, {options.rounds} rounds of {options.budget} s; minimum of all calls",
                       rows=rows)
-        pathlib.Path(options.out).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        head = json.dumps({key: value for key, value in record.items() if key != "rows"}, indent=1)[:-2]
+        lines = ",\n  ".join(json.dumps(row) for row in rows)
+        pathlib.Path(options.out).write_text(f'{head},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":
