@@ -50,6 +50,10 @@ struct DeviceTraits {
   bool rewrites_convolutions = false;
   /// An engine computes local response normalization as one step.
   bool has_response_norm = false;
+  /// An engine takes in elements one after another (kInOrder), as processors of few threads do
+  /// best: running sums, linear recurrences, extremes that are scattered. Otherwise they are
+  /// composed of steps over all elements. Concatenations also read parts of values in place.
+  bool runs_in_order = false;
   /// A map region may overwrite a large input that nothing reads afterwards.
   bool overwrites_inputs = false;
   /// Independent steps run concurrently if their memory is not shared.

@@ -67,9 +67,24 @@ struct PadAttrs {
   Scalar value;
 };
 
-/// Number of elements of a row that are kept, and whether the largest come first.
+/// Number of elements of a sorted row that are kept, whether the largest come first, and the first
+/// one that is kept.
 struct SortAttrs {
-  std::int64_t count = 0, descending = 0;
+  std::int64_t count = 0, descending = 0, first = 0;
+};
+
+/// The result y along an axis, element t after element t - 1; x, a and b are inputs.
+enum class RecurrenceKind : std::int32_t {
+  Sum,      // y[t] = y[t-1] + x[t]
+  Product,  // y[t] = y[t-1] x[t]
+  Linear,   // y[t] = a[t] y[t-1] + b[t], 0 before the first
+  Largest,  // the index of the largest element so far: NaN wins, and of equal ones the last
+  Smallest
+};
+struct RecurrenceAttrs {
+  std::int32_t axis = 0;
+  RecurrenceKind kind = RecurrenceKind::Sum;
+  std::int64_t reverse = 0;  // from the last element to the first; not for indices
 };
 
 /// ToDevice.
@@ -278,10 +293,10 @@ class Attrs {
   template <class T>
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
-               DeviceAttrs, ResultAttrs, SortAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
-               Shared<SliceAttrs>, Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>,
-               Shared<ScanAttrs>, Shared<CondAttrs>, Shared<ResponseAttrs>, Shared<HostCallAttrs>,
-               Shared<FunctionAttrs>>
+               DeviceAttrs, ResultAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
+               RecurrenceAttrs, Shared<SortAttrs>, Shared<SliceAttrs>, Shared<PadAttrs>,
+               Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>,
+               Shared<ResponseAttrs>, Shared<HostCallAttrs>, Shared<FunctionAttrs>>
       value_;
 };
 

@@ -52,7 +52,8 @@ enum OpTrait : std::uint32_t {
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
   // combines neighbouring channels: GPUs have one kernel for it, in any layout
   kAcrossChannels = 1u << 11,
-  kFlat = 1u << 12,  // a staircase: the slope is 0, so no gradient passes
+  kFlat = 1u << 12,     // a staircase: the slope is 0, so no gradient passes
+  kInOrder = 1u << 13,  // takes in one element after another, for which some devices have kernels
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,

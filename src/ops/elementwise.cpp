@@ -148,8 +148,8 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> positive,
   if (!is_floating(x.dtype())) return x;
   const double most = largest(x.dtype());
   const Tensor number = where(isnan(x), nan, x);
-  return where(isposinf(x), positive.value_or(most),
-               where(isneginf(x), negative.value_or(-most), number));
+  return where(eq(x, kInfinity), positive.value_or(most),
+               where(eq(x, -kInfinity), negative.value_or(-most), number));
 }
 
 Tensor softmin(const Tensor& x, int axis) {

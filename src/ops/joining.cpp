@@ -12,6 +12,7 @@
 #include "base/contains.h"
 #include "base/make_error.h"
 #include "ops/infer.h"
+#include "ops/sorted_part.h"
 
 namespace tenon {
 namespace {
@@ -388,12 +389,9 @@ ValuesAndIndices kthvalue(const Tensor& x, std::int64_t k, int axis, bool keepdi
   if (k < 1 || k > n)
     throw make_error<ValueError>(where("kthvalue"), ": element ", k, " of ", n, ", counted from 1");
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
-  const auto [values, indices] = sort(x, a);
-  const auto part = [&](const Tensor& all) {
-    const Tensor one = narrow(all, a, k - 1, 1);
-    return keepdim ? one : squeeze(one, a);
-  };
-  return {part(values), part(indices)};
+  const auto [value, index] = sorted_part(x, a, k - 1, 1);
+  if (keepdim) return {value, index};
+  return {squeeze(value, a), squeeze(index, a)};
 }
 
 Tensor msort(const Tensor& x) {

@@ -82,13 +82,22 @@ Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes
 
 namespace {
 
+bool is_stored(const Tensor& x) {
+  return kind_of(x.node()->op) == OpKind::Leaf || x.node()->realised();
+}
+
 // -logp[.., target] over the last axis. A class out of range yields NaN until the error is
-// reported.
+// reported. Of stored numbers only those of the targets are read; others are picked by the
+// reduction that computes them.
 Tensor picked_loss(const char* op, const Tensor& logp, const Tensor& target) {
   const std::int64_t classes = logp.size(-1);
   const Tensor index = unsqueeze(require_classes(op, target, classes), -1);
   const Tensor numbers = arange(0, classes, 1, target.dtype());
-  const Tensor picked = sum(where(eq(index, numbers), logp, 0), {-1});
+  const Tensor picked =
+      classes > 0 && is_stored(logp)
+          ? squeeze(gather(logp, logp.rank() - 1, clamp(cast(index, DType::Int64), 0, classes - 1)),
+                    -1)
+          : sum(where(eq(index, numbers), logp, 0), {-1});
   const Tensor known = logical_and(ge(target, 0), lt(target, classes));
   return where(known, -picked, std::numeric_limits<double>::quiet_NaN());
 }

@@ -2,6 +2,7 @@
 //
 // Sum and Prod nodes take floating or int64 inputs and Max and Min anything but bool: the builders
 // convert.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +11,7 @@
 
 #include "base/make_error.h"
 #include "ops/infer.h"
+#include "ops/recurrence.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -250,16 +252,14 @@ Gradients vjp_extremum(const Tensor& out, const Tensor& g) {
 
 namespace {
 
-// The product of all earlier elements along the last axis of [rows, n], by doubling: log2(n)
-// shifted multiplications.
-Tensor exclusive_prefix_product(const Tensor& x) {
-  const std::int64_t n = x.size(1);
-  const auto shifted = [n](const Tensor& t, std::int64_t by) {
-    return slice(pad(t, {by, 0}, 1), 1, 0, n);
+// For each element, the product of the others along the axis.
+Tensor products_of_others(const Tensor& given, int axis) {
+  const Tensor x = upcast(given);
+  const auto before = [&](bool reverse) {
+    const Tensor products = recurrence(RecurrenceKind::Product, {x}, axis, reverse);
+    return shifted_by_one(products, axis, 1, reverse);
   };
-  Tensor product = shifted(x, 1);
-  for (std::int64_t step = 1; step < n; step *= 2) product = product * shifted(product, step);
-  return product;
+  return downcast(before(false) * before(true), given);
 }
 
 }  // namespace
@@ -271,6 +271,10 @@ Gradients vjp_prod(const Tensor& out, const Tensor& g) {
   const std::int64_t mask = out.node()->attrs.as<ReduceAttrs>().axes,
                      count = reduced_count(x.shape(), mask);
   if (x.numel() == 0) return {zeros_like(x)};
+  if (std::has_single_bit(static_cast<std::uint64_t>(mask))) {
+    const int axis = std::countr_zero(static_cast<std::uint64_t>(mask));
+    return {broadcast_to(g, x.shape()) * products_of_others(x, axis)};
+  }
   Ints order, back(static_cast<std::size_t>(x.rank()));
   for (int reduced = 0; reduced < 2; ++reduced)
     for (int a = 0; a < x.rank(); ++a)
@@ -278,9 +282,8 @@ Gradients vjp_prod(const Tensor& out, const Tensor& g) {
   for (std::size_t k = 0; k < order.size(); ++k)
     back[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(k);
   const Tensor moved = permute(x, order), rows = reshape(moved, {-1, count});
-  const Tensor others =
-      exclusive_prefix_product(rows) * flip(exclusive_prefix_product(flip(rows, {1})), {1});
-  const Tensor partial = permute(reshape(others, to_ints(moved.shape())), back);
+  const Tensor partial =
+      permute(reshape(products_of_others(rows, 1), to_ints(moved.shape())), back);
   return {broadcast_to(g, x.shape()) * partial};
 }
 

@@ -7,18 +7,23 @@
 #include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
+#include "ops/sorted_part.h"
 
 namespace tenon {
+
 namespace {
-
 constexpr std::int64_t kValues = 0, kIndices = 1, kResults = 2;
+}  // namespace
 
-ValuesAndIndices ordered(const Tensor& x, std::int64_t count, int axis, bool descending) {
+ValuesAndIndices sorted_part(const Tensor& x, int axis, std::int64_t first, std::int64_t count,
+                             bool descending) {
   const Tensor rows = transpose(x, axis, -1);
-  const Tensor node = build(Op::Sort, {rows}, SortAttrs{count, descending ? 1 : 0});
+  const Tensor node = build(Op::Sort, {rows}, SortAttrs{count, descending ? 1 : 0, first});
   return {transpose(result_of(node, kValues), axis, -1),
           transpose(result_of(node, kIndices), axis, -1)};
 }
+
+namespace {
 
 ValuesAndIndices extremum(const char* name, const Tensor& x, int axis, bool keepdim, bool largest) {
   const Called called(name);
@@ -45,7 +50,7 @@ ValuesAndIndices sort(const Tensor& x, int axis, bool descending, bool /*stable*
   require_defined("sort", x);
   const int a = axis_of("sort", axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
-  return ordered(x, x.shape()[a], a, descending);
+  return sorted_part(x, a, 0, x.shape()[a], descending);
 }
 
 Tensor argsort(const Tensor& x, int axis, bool descending, bool stable) {
@@ -61,16 +66,17 @@ ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis, bool largest, b
     throw make_error<ValueError>(where("topk"), ": k = ", k, ", axis ", axis, " of ", x.shape(),
                                  " has ", row.shape()[a], " elements");
   if (x.rank() == 0 && k == 1) return {x, zeros({}, DType::Int64)};
-  return ordered(row, k, a, largest);
+  return sorted_part(row, a, 0, k, largest);
 }
 
 // ---- Inference --------------------------------------------------------------------------------
 
 Inferred infer_sort_result(const Node& node, std::int64_t k) {
   const Node& x = *node.input(0);
-  const std::int64_t count = node.attrs.as<SortAttrs>().count;
-  if (x.shape.rank() == 0 || count < 0 || count > x.shape.at(-1))
-    throw make_error<ShapeError>(where(node), ": ", count, " elements of rows of ", x.shape);
+  const auto [count, descending, first] = node.attrs.as<SortAttrs>();
+  if (x.shape.rank() == 0 || count < 0 || first < 0 || count > x.shape.at(-1) - first)
+    throw make_error<ShapeError>(where(node), ": ", count, " elements from ", first,
+                                 " on of rows of ", x.shape);
   Shape shape = x.shape;
   shape[shape.rank() - 1] = count;
   return {k == kIndices ? DType::Int64 : x.dtype, shape};

@@ -25,7 +25,9 @@ PlanOptions plan_options(const Context& context, Device device) {
   out.device = device;
   Backend& backend = backend_for(device);
   out.traits = backend.traits();
-  out.engines = backend.engines(device.index, context.engines == EngineSet::Reference);
+  const bool reference = context.engines == EngineSet::Reference;
+  out.engines = backend.engines(device.index, reference);
+  if (reference) out.traits.runs_in_order = false;
   out.threads = threads_of(context);
   out.disabled = PassSet::of_bits(context.disabled_passes);
   out.memory_limit = context.memory_limit;

@@ -1,10 +1,11 @@
-// The opaque engine: pooling, movement and sorting, one op per region.
+// The opaque engine: pooling, movement, sorting and recurrences, one op per region.
 //
 // Kernels take float32 and float64. 16-bit floating-point arrays are cast to float32 in the
 // workspace before a kernel and rounded once after it.
 #include <array>
 #include <vector>
 
+#include "base/axes.h"
 #include "base/index.h"
 #include "base/per_thread.h"
 #include "base/thread_pool.h"
@@ -12,6 +13,7 @@
 #include "cpu/engines/run/movement.h"
 #include "cpu/engines/run/workspace.h"
 #include "cpu/kernels/pool/pool2d.h"
+#include "cpu/kernels/recurrence.h"
 #include "cpu/kernels/sort.h"
 #include "cpu/kernels/tile/tile_table.h"
 #include "graph/node.h"
@@ -64,6 +66,9 @@ class OpaqueKernel final : public Kernel {
         dtype_(values[at(o_.out())].dtype) {
     for (std::size_t k = 0; k < o_.inputs.size(); ++k)
       arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
+    for (std::size_t k = 0; k < o_.views.size(); ++k)
+      arrays_[k].pitch = pitch_of(o_.views[k], o_.shapes[k]) *
+                         static_cast<std::int64_t>(item_size(arrays_[k].dtype));
     casts_up_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
     if (is_pool(o_.op)) {
       const bool grows = o_.op == Op::MaxPool2dGrad || o_.op == Op::AvgPool2dGrad;
@@ -84,7 +89,11 @@ class OpaqueKernel final : public Kernel {
     static const PerThread<std::vector<MovedArray>> in_of_thread;
     std::vector<MovedArray>& in = in_of_thread.get();
     in.assign(arrays_.begin(), arrays_.end());
-    for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      in[k].data = binding.values[o_.inputs[k]];
+      if (!o_.views.empty())
+        in[k].data += o_.views[k].offset * static_cast<std::int64_t>(item_size(in[k].dtype));
+    }
     std::byte* out = binding.values[o_.out()];
     if (!casts_up_) return apply(in, dtype_, out);
     std::byte* place = binding.workspace;
@@ -99,6 +108,14 @@ class OpaqueKernel final : public Kernel {
   }
 
  private:
+  /// Elements from one run to the next of an input of a concatenation: the stride of the last axis
+  /// in front of its axis; 0 if there is one run.
+  std::int64_t pitch_of(const View& view, const Shape& shape) const {
+    for (int d = static_cast<int>(o_.attrs.as<AxisAttrs>().axis) - 1; d >= 0; --d)
+      if (shape[d] != 1) return view.stride[d];
+    return 0;
+  }
+
   static std::size_t floats(const Shape& shape) {
     return whole_lines(at(shape.numel()) * sizeof(float));
   }
@@ -117,6 +134,9 @@ class OpaqueKernel final : public Kernel {
         return scatter_add(in[0], in[1], in[2], axis, out, out_shape_);
       case Op::Scatter:
         return scatter(in[0], in[1], in[2], axis, out, out_shape_);
+      case Op::ScatterMax:
+      case Op::ScatterMin:
+        return scatter_extreme(in[0], in[1], in[2], axis, o_.op == Op::ScatterMax, out, out_shape_);
       default:
         return dtype == DType::Float64 ? pool<double>(o_.op, pool_, in, out)
                                        : pool<float>(o_.op, pool_, in, out);
@@ -162,6 +182,7 @@ class SortKernel final : public Kernel {
     const auto& attrs = o.attrs.as<SortAttrs>();
     shape_.length = x[x.rank() - 1];
     shape_.rows = shape_.length == 0 ? 0 : x.numel() / shape_.length;
+    shape_.first = attrs.first;
     shape_.count = attrs.count;
     shape_.descending = attrs.descending != 0;
   }
@@ -176,6 +197,29 @@ class SortKernel final : public Kernel {
   const ValueId in_, values_, indices_;
   const DType dtype_;
   SortShape shape_;
+};
+
+class RecurrenceKernel final : public Kernel {
+ public:
+  RecurrenceKernel(const Opaque& o, std::span<const Value> values)
+      : inputs_(o.inputs), out_(o.out()), dtype_(values[at(o.inputs[0])].dtype) {
+    const Shape& x = o.shapes[0];
+    const auto& attrs = o.attrs.as<RecurrenceAttrs>();
+    shape_ = {outer_count(x, attrs.axis), x[attrs.axis], inner_count(x, attrs.axis), attrs.kind,
+              attrs.reverse != 0};
+  }
+
+  void run(const Binding& binding) const override {
+    const std::byte* const inputs[] = {binding.values[inputs_.front()],
+                                       binding.values[inputs_.back()]};
+    run_recurrence(shape_, dtype_, inputs, binding.values[out_]);
+  }
+
+ private:
+  const std::vector<ValueId> inputs_;
+  const ValueId out_;
+  const DType dtype_;
+  RecurrenceShape shape_;
 };
 
 class OpaqueEngine final : public Engine {
@@ -201,6 +245,8 @@ class OpaqueEngine final : public Engine {
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
     if (region.opaque.op == Op::Sort) return std::make_unique<SortKernel>(region.opaque, values);
+    if (region.opaque.op == Op::Recurrence)
+      return std::make_unique<RecurrenceKernel>(region.opaque, values);
     return std::make_unique<OpaqueKernel>(region, values);
   }
 
@@ -216,8 +262,9 @@ class OpaqueEngine final : public Engine {
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
-    if (!is_pool(o.op) && !is_movement(o.op)) return "neither pooling nor movement";
-    if (o.op == Op::Sort) return nullptr;
+    if (o.op == Op::Sort || o.op == Op::Recurrence) return nullptr;
+    if (!is_pool(o.op) && !is_movement(o.op) && !has_trait(o.op, kInOrder))
+      return "neither pooling, movement nor an operation in order";
     const DType dtype = values[at(o.out())].dtype;
     if (is_pool(o.op) && !is_floating(dtype)) return "pooling of integers";
     if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of bools";

@@ -1,10 +1,10 @@
 // Sorts rows as unsigned keys with their indexes. Pairs of key and index are all different, so any
 // sorting algorithm is stable.
 //
-// If few of many elements are kept, they are kept in a heap while the row is read; more are kept in
-// a list that is cut back when it has doubled. Whole long rows use a radix sort, whose time is
-// proportional to their length (digits in which all keys agree are skipped). Short rows use the
-// standard library's sort.
+// Elements from the middle are selected. If few of many first elements are kept, they are kept in a
+// heap while the row is read; more are kept in a list that is cut back when it has doubled. Whole
+// long rows use a radix sort, whose time is proportional to their length (digits in which all keys
+// agree are skipped). Short rows use the standard library's sort.
 #include "cpu/kernels/sort.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kRadixLength = 1024;  // below, histograms cost more than comparisons
-constexpr std::int64_t kFew = 64;            // kept in a heap
+constexpr std::int64_t kRadixLength = 256;  // below, histograms cost more than comparisons
+constexpr std::int64_t kFew = 64;           // kept in a heap
 constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
 
 template <class Key>
@@ -93,18 +93,18 @@ constexpr std::int64_t kBlock = 32;  // keys that are written at once
 template <class Key>
 std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector<Placed<Key>>& to) {
   constexpr int kPasses = 8 * static_cast<int>(sizeof(Key)) / kDigitBits;
-  std::vector<std::uint32_t> counts(static_cast<std::size_t>(kPasses) * kDigits, 0);
-  for (const Placed<Key>& item : from)
-    for (int pass = 0; pass < kPasses; ++pass)
-      ++counts[static_cast<std::size_t>(pass * kDigits) +
-               (item.key >> (pass * kDigitBits) & (kDigits - 1))];
+  Key varies = 0;  // bits in which keys differ
+  for (const Placed<Key>& item : from) varies |= item.key ^ from[0].key;
   to.resize(from.size());
   std::vector<Placed<Key>>*source = &from, *target = &to;
   for (int pass = 0; pass < kPasses; ++pass) {
-    std::uint32_t* const count = counts.data() + pass * kDigits;
-    if (std::find(count, count + kDigits, from.size()) != count + kDigits) continue;
+    if ((varies >> (pass * kDigitBits) & (kDigits - 1)) == 0) continue;
+    std::array<std::uint32_t, kDigits> count{};
+    for (const Placed<Key>& item : *source)
+      ++count[item.key >> (pass * kDigitBits) & (kDigits - 1)];
     std::uint32_t before = 0;
-    for (int digit = 0; digit < kDigits; ++digit) before += std::exchange(count[digit], before);
+    for (int digit = 0; digit < kDigits; ++digit)
+      before += std::exchange(count[static_cast<std::size_t>(digit)], before);
     for (const Placed<Key>& item : *source)
       (*target)[count[item.key >> (pass * kDigitBits) & (kDigits - 1)]++] = item;
     std::swap(source, target);
@@ -177,23 +177,62 @@ void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
   std::sort(kept.begin(), kept.end());
 }
 
-/// The row's items in order, the first shape.count of them.
+/// Items [first, first + count) in the row's order. Counts of the keys' leading bits tell which
+/// keys may be among them; most rows have few such keys, and only those are ordered.
+template <class Key>
+const Placed<Key>* select(std::int64_t length, std::int64_t first, std::int64_t count,
+                          const Keys<Key>& row, std::vector<Placed<Key>>& kept) {
+  constexpr int kBits = 11, kShift = 8 * static_cast<int>(sizeof(Key)) - kBits;
+  std::array<std::uint32_t, std::size_t{1} << kBits> counts{};
+  Key keys[kBlock];
+  for (std::int64_t i = 0; i < length; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, length - i);
+    row.write(i, n, keys);
+    for (std::int64_t j = 0; j < n; ++j) ++counts[keys[j] >> kShift];
+  }
+  std::int64_t before = 0;
+  std::size_t low = 0;
+  while (before + counts[low] <= first) before += counts[low++];
+  std::size_t high = low;
+  std::int64_t until = before + counts[low];
+  while (until < first + count) until += counts[++high];
+  kept.resize(static_cast<std::size_t>(until - before));
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < length && found < until - before; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, length - i);
+    row.write(i, n, keys);
+    for (std::int64_t j = 0; j < n; ++j)
+      if (const std::size_t digit = keys[j] >> kShift; digit >= low && digit <= high)
+        kept[static_cast<std::size_t>(found++)] = {keys[j], static_cast<std::uint32_t>(i + j)};
+  }
+  const auto start = kept.begin() + (first - before);
+  std::nth_element(kept.begin(), start, kept.end());
+  if (count > 1) {
+    std::nth_element(start, start + (count - 1), kept.end());
+    std::sort(start, start + count);
+  }
+  return kept.data() + (first - before);
+}
+
+/// The row's items in order, from shape.first on.
 template <class Key>
 const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
   // The vectors keep their memory, so that later calls do not allocate.
   static const PerThread<std::array<std::vector<Placed<Key>>, 2>> of_thread;
   auto& [items, spare] = of_thread.get();
+  if (shape.first > 0 && shape.count < shape.length / 4)
+    return select(shape.length, shape.first, shape.count, row, items);
+  if (shape.first + shape.count >= shape.length / 4) {
+    take(shape.length, row, items);
+    if (shape.length >= kRadixLength) return radix_sort(items, spare).data() + shape.first;
+    std::sort(items.begin(), items.end());
+    return items.data() + shape.first;
+  }
   if (shape.count <= kFew && shape.count < shape.length / 8) {
     keep_few(shape.length, shape.count, row, items);
     return items.data();
   }
-  if (shape.count < shape.length / 4) {
-    keep_many(shape.length, shape.count, row, items);
-    return items.data();
-  }
-  take(shape.length, row, items);
-  if (shape.length >= kRadixLength) return radix_sort(items, spare).data();
-  std::sort(items.begin(), items.end());
+  keep_many(shape.length, shape.count, row, items);
   return items.data();
 }
 

@@ -8,10 +8,10 @@
 
 namespace tenon::cpu {
 
-/// x is [rows, length], contiguous. The first `count` elements of each sorted row and their indexes
-/// go to values [rows, count] and indices [rows, count]; either may be null.
+/// x is [rows, length], contiguous. Of each sorted row, `count` elements from `first` on and their
+/// indexes go to values [rows, count] and indices [rows, count]; either may be null.
 struct SortShape {
-  std::int64_t rows = 0, length = 0, count = 0;
+  std::int64_t rows = 0, length = 0, first = 0, count = 0;
   bool descending = false;
 };
 

@@ -35,7 +35,8 @@ TENON_FORMULA_OF_ONE(atanh)
 Tensor hypot(const Tensor& a, const Tensor& b) {
   const Called called("hypot");
   const auto [x, y] = aligned("hypot", a, b);
-  return formula(Formula::hypot, {to_floating(x), to_floating(y)});
+  return formula(Formula::hypot, {to_floating(x), to_floating(y)},
+                 x.dtype() == DType::Float64 ? 0 : 1);
 }
 
 Tensor value_acosh(FormulaInputs in, std::int64_t) {
@@ -51,11 +52,13 @@ Tensor value_atanh(FormulaInputs in, std::int64_t) {
   const Tensor size = abs(in[0]);
   return odd(in[0], log1p(size * 2.0 / (1.0 - size)) * 0.5);
 }
-Tensor value_hypot(FormulaInputs in, std::int64_t) {
+// Squares of operands of fewer bits are far from the limits of float64.
+Tensor value_hypot(FormulaInputs in, std::int64_t squares_fit) {
+  const Tensor infinite = isinf(in[0]) | isinf(in[1]);
+  if (squares_fit != 0) return where(infinite, kInfinity, sqrt(in[0] * in[0] + in[1] * in[1]));
   const Tensor a = abs(in[0]), b = abs(in[1]), most = maximum(a, b), least = minimum(a, b);
   const Tensor part = least / where(eq(most, 0), 1.0, most);
-  return where(isinf(a) | isinf(b), std::numeric_limits<double>::infinity(),
-               most * sqrt(part * part + 1.0));
+  return where(infinite, kInfinity, most * sqrt(part * part + 1.0));
 }
 
 std::vector<Tensor> gradient_acosh(const Tensor& out, const Tensor& g) {

@@ -1,8 +1,7 @@
 // Reductions of updates with equal indices: by scattering, by slices, and by segments of an axis.
 //
-// Sums scatter. Products sort the updates by their index; in each doubling step, an element takes
-// in the product of as many elements in front of it if their index is the same. Extremes sort the
-// updates by value: of equal indices the last one written wins.
+// Sums scatter. Products sort the updates by their index and multiply along the axis. Extremes
+// are operations of their own (Op::ScatterMax), composed where no engine has them.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/scattering.h>
@@ -12,8 +11,9 @@
 #include <utility>
 
 #include "base/make_error.h"
-#include "ops/formula.h"
 #include "ops/infer.h"
+#include "ops/recurrence.h"
+#include "ops/rules.h"
 
 namespace tenon {
 namespace {
@@ -25,49 +25,35 @@ Tensor touched(const Tensor& base, int axis, const Tensor& index) {
   return scatter(zeros(base.shape(), DType::Bool), axis, index, 1);
 }
 
-// The product of the updates of each element of `base`; 1 without one.
+// The product of the updates of each element of `base`; 1 without one. In the order of their index,
+// a factor of 0 begins the product of the next index.
 Tensor products(const Tensor& base, int axis, const Tensor& index, const Tensor& updates) {
-  const std::int64_t n = index.size(axis);
+  const DType dtype = is_floating(base.dtype()) ? base.dtype() : DType::Int64;
   const Tensor order = argsort(index, axis, false, true), key = gather(index, axis, order);
-  Tensor product = gather(updates, axis, order);
-  for (std::int64_t by = 1; by < n; by *= 2) {
-    const Tensor same = eq(slice(key, axis, 0, n - by), slice(key, axis, by, n));
-    const Tensor earlier = slice(product, axis, 0, n - by), later = slice(product, axis, by, n);
-    product = concat({slice(product, axis, 0, by), later * where(same, earlier, 1)}, axis);
-  }
-  return scatter(ones_like(base), axis, key, product);
+  const Tensor factor = cast(gather(updates, axis, order), dtype);
+  const Tensor begins = ne(key, shifted_by_one(key, axis, -1, false));
+  const Tensor product = recurrence(RecurrenceKind::Linear,
+                                    {where(begins, 0, factor), where(begins, factor, 0)}, axis);
+  return scatter(ones_like(base), axis, key, cast(product, base.dtype()));
 }
 
-// ---- Extremes, with a gradient that equal elements share
-
-struct Extreme {
-  int axis;
-  bool largest, include_self;
-  std::int64_t packed() const { return axis * 4 + (largest ? 2 : 0) + (include_self ? 1 : 0); }
-  static Extreme from(std::int64_t packed) {
-    return {static_cast<int>(packed / 4), (packed & 2) != 0, (packed & 1) != 0};
-  }
-};
-
-Tensor extreme_value(const Tensor& base, const Tensor& index, const Tensor& updates,
-                     const Extreme& how) {
-  if (index.numel() == 0) return base;
-  const int a = how.axis;
-  auto [values, order] = sort(updates, a, !how.largest, true);
-  const Tensor found = scatter(base, a, gather(index, a, order), values);
-  Tensor value = !how.include_self ? found
-                 : how.largest     ? maximum(base, found)
-                                   : minimum(base, found);
-  if (how.largest || !is_floating(base.dtype())) return value;
-  // NaN is sorted as the largest number, so a minimum looks for it.
-  const Tensor spoilt =
-      scatter_add(zeros(base.shape(), DType::Int64), a, index, cast(isnan(updates), DType::Int64));
-  return where(gt(spoilt, 0), std::numeric_limits<double>::quiet_NaN(), value);
+// The number that no update changes.
+Scalar neutral_extreme(DType dtype, bool largest) {
+  if (is_floating(dtype)) return largest ? -kInfinity : kInfinity;
+  return largest ? std::numeric_limits<std::int64_t>::min()
+                 : std::numeric_limits<std::int64_t>::max();
 }
 
-Tensor extreme(const Tensor& base, const Tensor& index, const Tensor& updates, const Extreme& how) {
-  if (!is_floating(base.dtype())) return extreme_value(base, index, updates, how);
-  return formula(Formula::scatter_extreme, {base, index, updates}, how.packed());
+Tensor extreme(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
+               bool largest, bool include_self) {
+  const DType dtype = is_floating(base.dtype()) ? base.dtype() : DType::Int64;
+  Tensor kept = cast(base, dtype);
+  if (!include_self)
+    kept = where(touched(base, axis, index), constant({}, neutral_extreme(dtype, largest), dtype),
+                 kept);
+  return cast(build(largest ? Op::ScatterMax : Op::ScatterMin, {kept, index, cast(updates, dtype)},
+                    AxisAttrs{axis}),
+              base.dtype());
 }
 
 Tensor mean_of(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
@@ -83,7 +69,7 @@ Tensor mean_of(const Tensor& base, int axis, const Tensor& index, const Tensor& 
 Tensor reduced(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                ScatterReduction how, bool include_self) {
   if (how == ScatterReduction::Amax || how == ScatterReduction::Amin)
-    return extreme(base, index, updates, {axis, how == ScatterReduction::Amax, include_self});
+    return extreme(base, axis, index, updates, how == ScatterReduction::Amax, include_self);
   const std::int64_t neutral = how == ScatterReduction::Prod ? 1 : 0;
   const Tensor kept = include_self ? base : where(touched(base, axis, index), neutral, base);
   switch (how) {
@@ -105,19 +91,31 @@ void check(const char* op, const Tensor& base, const Tensor& index, const Tensor
 
 }  // namespace
 
-Tensor value_scatter_extreme(FormulaInputs in, std::int64_t packed) {
-  return extreme_value(in[0], in[1], in[2], Extreme::from(packed));
+// The updates are sorted by value: of equal indices the last one written wins.
+Tensor decompose_scatter_extreme(const Tensor& out) {
+  const Node& node = *out.node();
+  const Tensor base = input_of(out, 0), index = input_of(out, 1), updates = input_of(out, 2);
+  const int a = node_axis(node, base.rank());
+  const bool largest = node.op == Op::ScatterMax;
+  if (index.numel() == 0) return base;
+  auto [values, order] = sort(updates, a, !largest, true);
+  const Tensor found = scatter(base, a, gather(index, a, order), values);
+  const Tensor value = largest ? maximum(base, found) : minimum(base, found);
+  if (largest || !is_floating(base.dtype())) return value;
+  // NaN is sorted as the largest number, so a minimum looks for it.
+  const Tensor spoilt =
+      scatter_add(zeros(base.shape(), DType::Int64), a, index, cast(isnan(updates), DType::Int64));
+  return where(gt(spoilt, 0), std::numeric_limits<double>::quiet_NaN(), value);
 }
 
-std::vector<Tensor> gradient_scatter_extreme(const Tensor& out, const Tensor& g) {
-  const Extreme how = Extreme::from(formula_parameter(out));
+// Equal elements share the gradient.
+Gradients vjp_scatter_extreme(const Tensor& out, const Tensor& g) {
   const Tensor base = input_of(out, 0), index = input_of(out, 1), updates = input_of(out, 2);
-  Tensor stays = eq(base, out);
-  if (!how.include_self) stays = stays & ~touched(base, how.axis, index);
-  const Tensor own = cast(stays, g.dtype());
-  const Tensor given = cast(eq(updates, gather(out, how.axis, index)), g.dtype());
-  const Tensor share = g / maximum(scatter_add(own, how.axis, index, given), 1);
-  return {own * share, Tensor(), given * gather(share, how.axis, index)};
+  const int a = node_axis(*out.node(), base.rank());
+  const Tensor own = cast(eq(base, out), g.dtype());
+  const Tensor given = cast(eq(updates, gather(out, a, index)), g.dtype());
+  const Tensor share = g / maximum(scatter_add(own, a, index, given), 1);
+  return {own * share, Tensor(), given * gather(share, a, index)};
 }
 
 Tensor scatter_reduce(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,

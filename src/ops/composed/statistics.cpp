@@ -1,4 +1,6 @@
 // Order statistics, counts and running extremes, composed from sorting, gathering and scattering.
+#include <algorithm>
+
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/joining.h>
@@ -6,11 +8,10 @@
 
 #include "base/make_error.h"
 #include "ops/infer.h"
+#include "ops/sorted_part.h"
 
 namespace tenon {
 namespace {
-
-Tensor last_of(const Tensor& x, int axis) { return narrow(x, axis, x.size(axis) - 1, 1); }
 
 Tensor drop(const Tensor& x, int axis, bool keepdim) { return keepdim ? x : squeeze(x, axis); }
 
@@ -38,12 +39,11 @@ ValuesAndIndices median(const Tensor& x, int axis, bool keepdim) {
   const int a = axis_of("median", axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
   require_elements("median", x, a);
-  const auto [values, indices] = sort(x, a, false, true);
-  const std::int64_t middle = (x.size(a) - 1) / 2;
-  Tensor value = narrow(values, a, middle, 1), index = narrow(indices, a, middle, 1);
-  if (is_floating(x.dtype())) {  // NaN is sorted to the end
-    const Tensor last = last_of(values, a), spoilt = isnan(last);
-    value = where(spoilt, last, value), index = where(spoilt, last_of(indices, a), index);
+  auto [value, index] = sorted_part(x, a, (x.size(a) - 1) / 2, 1);
+  if (is_floating(x.dtype())) {
+    const Tensor last = x.size(a) - 1 - argmax(flip(x, {a}), a, true);  // the last NaN, if any
+    const Tensor largest = gather(x, a, last), spoilt = isnan(largest);
+    value = where(spoilt, largest, value), index = where(spoilt, last, index);
   }
   return {drop(value, a, keepdim), drop(index, a, keepdim)};
 }
@@ -131,8 +131,27 @@ Tensor row_quantiles(const Tensor& sorted, const Tensor& q, QuantileMode mode, b
   return where(isnan(largest), largest, found);
 }
 
+// One quantile of the axis: [.., 1]. Only the elements around it are sorted.
+Tensor one_row_quantile(const Tensor& x, int axis, double q, QuantileMode mode) {
+  const std::int64_t n = x.size(axis);
+  // As products of the dtype round it.
+  const double place = x.dtype() == DType::Float32
+                           ? static_cast<double>(static_cast<float>(q) * static_cast<float>(n - 1))
+                           : q * static_cast<double>(n - 1);
+  const auto low = std::clamp<std::int64_t>(static_cast<std::int64_t>(place), 0, n - 1);
+  const Tensor part = sorted_part(x, axis, low, std::min<std::int64_t>(2, n - low)).values;
+  const Tensor found =
+      between_elements(full({1}, place, x.dtype()), mode, [&](const Tensor& number) {
+        const Tensor inside = clamp(cast(number, DType::Int64) - low, 0, part.size(axis) - 1);
+        return index_select(part, axis, inside);
+      });
+  const Tensor largest = max(x, axis, true).values;
+  return transpose(where(isnan(largest), largest, found), axis, -1);
+}
+
 Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional<int> axis,
-                 bool keepdim, QuantileMode mode, bool skips_nan) {
+                 bool keepdim, QuantileMode mode, bool skips_nan,
+                 std::optional<double> known = {}) {
   const Called called(op);
   const OpPlace at = where(op);
   require_defined(op, x, q);
@@ -144,9 +163,10 @@ Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional
   const Tensor flat = axis && x.rank() > 0 ? x : reshape(x, {x.numel()});
   const int a = axis ? axis_of(op, *axis, flat.rank()) : 0;
   require_elements(op, flat, a);
-  const Tensor sorted = transpose(sort(flat, a).values, a, -1);
-  const Tensor found =
-      row_quantiles(sorted, cast(reshape(q, {q.numel()}), x.dtype()), mode, skips_nan);
+  const Tensor found = known && !skips_nan ? one_row_quantile(flat, a, *known, mode)
+                                           : row_quantiles(transpose(sort(flat, a).values, a, -1),
+                                                           cast(reshape(q, {q.numel()}), x.dtype()),
+                                                           mode, skips_nan);
   // The axis of the quantiles goes in front.
   Tensor out = unsqueeze(found, 0);
   out = transpose(out, 0, -1);      // [q, .., 1]
@@ -169,7 +189,7 @@ Tensor one_quantile(const char* op, const Tensor& x, double q, std::optional<int
     throw make_error<ValueError>(where(op), ": q is ", q, ", must be from 0 to 1");
   require_defined(op, x);
   return quantiles(op, x, scalar(q, is_floating(x.dtype()) ? x.dtype() : DType::Float32), axis,
-                   keepdim, mode, skips_nan);
+                   keepdim, mode, skips_nan, q);
 }
 
 }  // namespace
@@ -317,41 +337,6 @@ UniqueElements unique_consecutive(const Tensor& x) {
   return found;
 }
 
-namespace {
-
-// The index of the extreme so far: in each step, an element takes over the better one of twice as
-// many elements in front of it.
-ValuesAndIndices running_extreme(const char* op, const Tensor& x, int axis, bool largest) {
-  const Called called(op);
-  require_defined(op, x);
-  const int a = axis_of(op, axis, x.rank());
-  if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
-  const std::int64_t n = x.size(a);
-  Ints ramp(static_cast<std::size_t>(x.rank()), 1);
-  ramp[static_cast<std::size_t>(a)] = n;
-  Tensor best = detach(x), index = broadcast_to(reshape(arange(0, n), ramp), x.shape());
-  for (std::int64_t by = 1; by < n; by *= 2) {
-    const Tensor earlier = slice(best, a, 0, n - by), later = slice(best, a, by, n);
-    Tensor takes = largest ? earlier > later : earlier < later;
-    if (is_floating(x.dtype())) takes = takes | (isnan(earlier) & ~isnan(later));
-    const auto merged = [&](const Tensor& all) {
-      return concat(
-          {slice(all, a, 0, by), where(takes, slice(all, a, 0, n - by), slice(all, a, by, n))}, a);
-    };
-    best = merged(best), index = merged(index);
-  }
-  return {x.numel() == 0 ? x : gather(x, a, index), index};
-}
-
-}  // namespace
-
-ValuesAndIndices cummax(const Tensor& x, int axis) {
-  return running_extreme("cummax", x, axis, true);
-}
-ValuesAndIndices cummin(const Tensor& x, int axis) {
-  return running_extreme("cummin", x, axis, false);
-}
-
 Tensor diff(const Tensor& x, std::int64_t n, int axis) {
   const Called called("diff");
   require_defined("diff", x);
@@ -415,6 +400,23 @@ Tensor normalize(const Tensor& x, double p, int axis, double eps) {
   return upcasts ? cast(out, x.dtype()) : out;
 }
 
+namespace {
+
+constexpr std::int64_t kFewRows = 25;  // below, a product is not faster than differences
+
+// Euclidean distances of float32 rows, from |x|² + |y|² - 2 xy in float64. The difference of close
+// rows loses no digit of float32 there: products of float32 are exact. What is left of the sums'
+// rounding is zero.
+Tensor distances_by_products(const Tensor& a, const Tensor& b) {
+  const Tensor x = cast(a, DType::Float64), y = cast(b, DType::Float64);
+  const Tensor sizes = sum(square(x), {-1}, true) + unsqueeze(sum(square(y), {-1}), -2);
+  const Tensor squares = sizes - matmul(x, transpose(y)) * 2.0;
+  const Tensor apart = ~(squares <= sizes * 0x1p-48);  // or NaN
+  return where(apart, sqrt(where(apart, squares, 1.0)), 0.0);
+}
+
+}  // namespace
+
 Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   const Called called("cdist");
   const OpPlace at = where("cdist");
@@ -424,6 +426,9 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
     throw make_error<ShapeError>(at, ": rows ", a.shape(), " and ", b.shape(),
                                  "; they must be [..., P, M] and [..., R, M]");
   if (!(p >= 0)) throw make_error<ValueError>(at, ": p is ", p, ", must not be negative");
+  const bool in_float32 = a.dtype() != DType::Float64 && b.dtype() != DType::Float64;
+  if (p == 2 && in_float32 && (a.size(-2) > kFewRows || b.size(-2) > kFewRows))
+    return cast(distances_by_products(a, b), promote(a.dtype(), b.dtype()));
   return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
 }
 

@@ -86,7 +86,46 @@ Tensor trace(const Tensor& x) {
   return sum(diagonal(x));
 }
 
-// Rows and columns are selected one after the other: [N, C, kh · rows, kw · columns].
+namespace {
+
+constexpr std::int64_t kFewSlices = 32;  // of a window's width
+
+// The columns of each of a window's elements: x [N, C, H, W] as [N, C, kw, H, columns].
+Tensor window_columns(const Tensor& x, const WindowOptions& o, std::int64_t columns) {
+  const std::int64_t width = o.kernel.w, n = x.size(0), c = x.size(1), h = x.size(2);
+  if (width > kFewSlices) {
+    const Tensor all = index_select(x, 3, places(width, o.dilation.w, columns, o.stride.w));
+    return permute(reshape(all, {n, c, h, width, columns}), {0, 1, 3, 2, 4});
+  }
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < width; ++k) {
+    const std::int64_t first = k * o.dilation.w;
+    parts.push_back(slice(x, 3, first, first + (columns - 1) * o.stride.w + 1, o.stride.w));
+  }
+  return stack(parts, 2);
+}
+
+// Adds the columns of each of a window's elements at their places: the reverse of window_columns().
+Tensor sum_of_columns(const Tensor& x, const WindowOptions& o, std::int64_t padded) {
+  const std::int64_t width = o.kernel.w, n = x.size(0), c = x.size(1), h = x.size(3),
+                     columns = x.size(4);
+  if (width > kFewSlices || o.stride.w > 1) {
+    const Tensor all = reshape(permute(x, {0, 1, 3, 2, 4}), {n, c, h, width * columns});
+    return index_add(zeros({n, c, h, padded}, x.dtype()), 3,
+                     places(width, o.dilation.w, columns, o.stride.w), all);
+  }
+  Tensor sum;
+  for (std::int64_t k = 0; k < width; ++k) {
+    const std::int64_t first = k * o.dilation.w;
+    const Tensor part = pad(select(x, 2, k), {first, padded - first - columns});
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Columns are selected first, then whole rows of them.
 Tensor unfold(const Tensor& x, const WindowOptions& o) {
   const Called called("unfold");
   require_defined("unfold", x);
@@ -98,11 +137,11 @@ Tensor unfold(const Tensor& x, const WindowOptions& o) {
   (void)size_product("unfold", size_product("unfold", o.kernel.h, o.kernel.w),
                      size_product("unfold", w.rows, w.columns));
   const Tensor padded = pad(x, {o.padding.w, o.padding.w, o.padding.h, o.padding.h});
-  const Tensor rows = index_select(padded, 2, places(o.kernel.h, o.dilation.h, w.rows, o.stride.h));
-  const Tensor all = index_select(rows, 3, places(o.kernel.w, o.dilation.w, w.columns, o.stride.w));
+  const Tensor all = index_select(window_columns(padded, o, w.columns), 3,
+                                  places(o.kernel.h, o.dilation.h, w.rows, o.stride.h));
   const std::int64_t n = x.size(0), c = x.size(1);
   return reshape(
-      permute(reshape(all, {n, c, o.kernel.h, w.rows, o.kernel.w, w.columns}), {0, 1, 2, 4, 3, 5}),
+      permute(reshape(all, {n, c, o.kernel.w, o.kernel.h, w.rows, w.columns}), {0, 1, 3, 2, 4, 5}),
       {n, c * o.kernel.h * o.kernel.w, w.rows * w.columns});
 }
 
@@ -121,14 +160,41 @@ Tensor fold(const Tensor& x, Pair output, const WindowOptions& o) {
                                  windows, "]");
   const std::int64_t n = x.size(0), c = x.size(1) / window;
   const Tensor all = reshape(
-      permute(reshape(x, {n, c, o.kernel.h, o.kernel.w, w.rows, w.columns}), {0, 1, 2, 4, 3, 5}),
-      {n, c, o.kernel.h * w.rows, o.kernel.w * w.columns});
-  const Tensor rows = index_add(zeros({n, c, o.kernel.h * w.rows, w.padded_width}, x.dtype()), 3,
-                                places(o.kernel.w, o.dilation.w, w.columns, o.stride.w), all);
-  const Tensor padded = index_add(zeros({n, c, w.padded_height, w.padded_width}, x.dtype()), 2,
-                                  places(o.kernel.h, o.dilation.h, w.rows, o.stride.h), rows);
+      permute(reshape(x, {n, c, o.kernel.h, o.kernel.w, w.rows, w.columns}), {0, 1, 3, 2, 4, 5}),
+      {n, c, o.kernel.w, o.kernel.h * w.rows, w.columns});
+  const Tensor columns = index_add(zeros({n, c, o.kernel.w, w.padded_height, w.columns}, x.dtype()),
+                                   3, places(o.kernel.h, o.dilation.h, w.rows, o.stride.h), all);
+  const Tensor padded = sum_of_columns(columns, o, w.padded_width);
   return narrow(narrow(padded, 2, o.padding.h, output.h), 3, o.padding.w, output.w);
 }
+
+namespace {
+
+// x with elements before it and behind it, no more than the mode has.
+Tensor with_ends(const Tensor& x, int axis, std::int64_t before, std::int64_t behind,
+                 PadMode mode) {
+  const std::int64_t n = x.size(axis);
+  const auto end = [&](std::int64_t count, bool front) {
+    switch (mode) {
+      case PadMode::Reflect:
+        return flip(narrow(x, axis, front ? 1 : n - 1 - count, count), {axis});
+      case PadMode::Circular:
+        return narrow(x, axis, front ? n - count : 0, count);
+      default: {
+        Ints sizes = to_ints(x.shape());
+        sizes[static_cast<std::size_t>(axis)] = count;
+        return expand(narrow(x, axis, front ? 0 : n - 1, 1), sizes);
+      }
+    }
+  };
+  std::vector<Tensor> parts;
+  if (before > 0) parts.push_back(end(before, true));
+  parts.push_back(x);
+  if (behind > 0) parts.push_back(end(behind, false));
+  return concat(parts, axis);
+}
+
+}  // namespace
 
 Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
   const Called called("pad");
@@ -153,6 +219,10 @@ Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
           : before > most || behind > most
               ? cat(": it has ", n, ", and at most ", most, " can be added on a side")
               : cat(": it has ", n));
+    if (before >= 0 && behind >= 0) {
+      out = with_ends(out, axis, before, behind, mode);
+      continue;
+    }
     Tensor place = arange(-before, n + behind);
     if (mode == PadMode::Circular) {  // of what is left of the axis
       const std::int64_t cut = std::max<std::int64_t>(-before, 0),
@@ -281,10 +351,29 @@ std::vector<Tensor> unravel_index(const Tensor& index, const Shape& shape) {
 Tensor nonzero(const Tensor& x) {
   const Called called("nonzero");
   require_defined("nonzero", x);
-  const Tensor mask = reshape(cast(x, DType::Bool), {x.numel()});
-  const Tensor flat = arange(0, x.numel()).index({mask});
-  if (x.rank() == 0) return zeros({flat.size(0), 0}, DType::Int64);
-  return stack(unravel_index(flat, x.shape()), 1);
+  const Tensor mask = cast(x, DType::Bool);
+  const bool* ones = mask.data_as<bool>();
+  const std::int64_t rank = x.rank(), row = rank == 0 ? 1 : x.size(-1),
+                     rows = x.numel() == 0 ? 0 : x.numel() / row;
+  const std::int64_t count = std::count(ones, ones + x.numel(), true);
+  // One more than needed: the next element is written ahead, whether it counts or not.
+  Ints places(static_cast<std::size_t>((count + 1) * rank));
+  std::int64_t* at = places.data();
+  Ints outer(static_cast<std::size_t>(rank), 0);
+  for (std::int64_t r = 0; r < rows && rank > 0; ++r) {
+    for (std::int64_t j = 0; j < row; ++j) {
+      std::copy_n(outer.data(), rank - 1, at);
+      at[rank - 1] = j;
+      at += ones[r * row + j] ? rank : 0;
+    }
+    for (std::int64_t d = rank - 2; d >= 0; --d) {  // the next row
+      std::int64_t& place = outer[static_cast<std::size_t>(d)];
+      if (++place < x.size(static_cast<int>(d))) break;
+      place = 0;
+    }
+  }
+  places.resize(static_cast<std::size_t>(count * rank));
+  return to(Tensor::from(std::move(places), {count, rank}), x.device());
 }
 
 Tensor nonzero_static(const Tensor& x, std::int64_t count, std::int64_t fill) {

@@ -97,6 +97,40 @@ Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) 
   return view_as(make_node(Op::Matmul, node.dtype, out, product, operands), node.shape);
 }
 
+// The input gradient of a convolution whose windows are side by side and cover the input: each
+// pixel gets its gradient from one window, so that it is a product over the filters for all
+// windows, whose elements are then put in their places. `w` is the shape of the weight.
+bool is_gradient_of_tiles(const Node& node, std::span<Node* const> inputs) {
+  if (node.op != Op::Conv2dInputGrad) return false;
+  const ConvAttrs& a = node.attrs.as<ContractionAttrs>().conv;
+  const Shape &dy = inputs[0]->shape, &w = inputs[1]->shape, &x = node.shape;
+  const auto tiles = [](std::int64_t size, std::int64_t windows, std::int64_t window,
+                        std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+    return window > 1 && stride == window && dilation == 1 && pad == 0 && size == windows * window;
+  };
+  return a.groups == 1 && x.numel() > 0 && dy.numel() > 0 &&
+         tiles(x[2], dy[2], w[2], a.stride_h, a.pad_h, a.dil_h) &&
+         tiles(x[3], dy[3], w[3], a.stride_w, a.pad_w, a.dil_w);
+}
+
+// dx [N, C, P, R, Q, S] = w' [CRS, K] dy [N, K, PQ], permuted.
+Tensor product_of_tiles(const Node& node, std::span<const Tensor> inputs) {
+  const Shape &dy = inputs[0].shape(), &w = inputs[1].shape();
+  const std::int64_t n = dy[0], k = dy[1], pixels = dy[2] * dy[3], crs = w[1] * w[2] * w[3];
+  const Tensor filters = swap_last_two(view_as(inputs[1], {1, k, crs}));
+  const Tensor each =
+      make_node(Op::Expand, filters.dtype(), {n, crs, k}, {}, std::span(&filters, 1));
+  const Tensor operands[2] = {each, view_as(inputs[0], {n, k, pixels})};
+  const ContractionAttrs attrs{{}, node.attrs.as<ContractionAttrs>().precision};
+  const Tensor product =
+      view_as(make_node(Op::Matmul, node.dtype, {n, crs, pixels}, attrs, operands),
+              {n, w[1], w[2], w[3], dy[2], dy[3]});
+  const PermuteAttrs axes{{0, 1, 4, 2, 5, 3}};
+  const Shape placed{n, w[1], dy[2], w[2], dy[3], w[3]};
+  return view_as(make_node(Op::Permute, node.dtype, placed, axes, std::span(&product, 1)),
+                 node.shape);
+}
+
 bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
 
 // A permutation of a permutation as one permutation of the tensor below; that tensor itself if the
@@ -190,8 +224,12 @@ Roots simplify(Roots roots, const PlanOptions& options, const RuleLog& log) {
       {kMergeViews, is_view_of_view,
        [](Node& node, std::span<const Tensor> in) { return merged_views(node, *in[0].node()); }},
       {kMoveTransposes, is_transposed_product,
-       [&transposes](Node&, std::span<const Tensor> in) { return transposes.of(in[0]); }}};
-  return apply_rules(roots, options, may_match, rules, log);
+       [&transposes](Node&, std::span<const Tensor> in) { return transposes.of(in[0]); }},
+      {kConvolutionsToProducts, is_gradient_of_tiles, product_of_tiles}};
+  // GPUs have kernels for convolutions with strides, or rewrite them (strided.cpp).
+  const std::span all(rules);
+  const auto known = options.traits.launches_kernels ? all.first(all.size() - 1) : all;
+  return apply_rules(roots, options, may_match, known, log);
 }
 
 }  // namespace tenon

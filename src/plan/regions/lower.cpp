@@ -194,12 +194,37 @@ class Lowering {
         options_.enabled(kShrinkScatterBases))
       shrink_base(args[0]);
     for (Ref& arg : args) {
+      if (node.op == Op::Concat && reads_runs(arg, node)) continue;
       const bool strided = kind == OpKind::Contraction || kind == OpKind::Attention;
       if (needs_whole || (strided && !nodes_.has_memory(arg)))
         arg = nodes_.contiguous(arg, node.label);
     }
     if (rounds_filters_ && kind == OpKind::Contraction && args[1].shape.rank() == 4)
       args[1] = lower_filter_precision(node, args[1]);
+  }
+
+  // Whether a concatenation reads a part of a value where it is: contiguous runs at one distance.
+  // On GPUs the copy is a map that other launches take in. A value that a map computes is left to
+  // the copy, because the map may then compute the part alone.
+  bool reads_runs(const Ref& arg, const Node& concat) const {
+    const OpKind kind = nodes_[arg.item].kind;
+    const bool mapped = kind == OpKind::Elementwise || kind == OpKind::Reduction ||
+                        kind == OpKind::ArgReduction || kind == OpKind::View;
+    if (!options_.traits.runs_in_order || mapped || !nodes_.has_memory(arg)) return false;
+    const int axis = static_cast<int>(concat.attrs.as<AxisAttrs>().axis);
+    std::int64_t step = 1, pitch = 0, rows = 1;
+    for (int d = arg.shape.rank() - 1; d >= 0; --d) {
+      if (arg.shape[d] == 1) continue;
+      if (d >= axis) {
+        if (arg.stride[d] != step) return false;
+        step *= arg.shape[d];
+        continue;
+      }
+      if (rows == 1) pitch = arg.stride[d];
+      if (arg.stride[d] != pitch * rows) return false;
+      rows *= arg.shape[d];
+    }
+    return true;
   }
 
   // An index that is constant along every axis but its own is read as a vector. Gathering rows of a

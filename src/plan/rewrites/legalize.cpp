@@ -44,6 +44,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
         const OpInfo& info = op_info(node.op);
         if (info.decompose == nullptr) return {};
         if (options.traits.has_response_norm && has_trait(node.op, kAcrossChannels)) return {};
+        if (options.traits.runs_in_order && has_trait(node.op, kInOrder)) return {};
         return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
       });
 }

@@ -300,10 +300,11 @@ class Emitter {
       r.opaque.op = lead.op;
       r.opaque.attrs = lead.attrs;
       r.opaque.channels_last = lead.channels_last;
+      const bool by_views = lead.kind == OpKind::Attention || reads_runs(lead);
       for (const Ref& arg : lead.args) {
         r.opaque.inputs.push_back(value_of_[arg.item]);
         r.opaque.shapes.push_back(arg.shape);
-        if (lead.kind != OpKind::Attention) continue;
+        if (!by_views) continue;
         View& view = r.opaque.views.emplace_back();
         view.value = value_of_[arg.item];
         view.offset = arg.offset;
@@ -323,6 +324,13 @@ class Emitter {
       r.why += separator + note;
       separator = "; ";
     }
+  }
+
+  /// A concatenation that reads runs of its inputs (Lowering::reads_runs).
+  bool reads_runs(const Item& item) const {
+    if (item.op != Op::Concat) return false;
+    return std::any_of(item.args.begin(), item.args.end(),
+                       [&](const Ref& arg) { return !is_linear(arg, g_.items[arg.item].shape); });
   }
 
   void list_results(const Group& group, Opaque& opaque) const {

@@ -223,7 +223,7 @@ void sort(const Opaque& o, std::span<const Value> values, const Binding& binding
     std::stable_sort(row.begin(), row.end(), [&](std::int64_t i, std::int64_t j) {
       return attrs.descending != 0 ? is_smaller(x, j, i) : is_smaller(x, i, j);
     });
-    places.insert(places.end(), row.begin(), row.begin() + attrs.count);
+    places.insert(places.end(), row.begin() + attrs.first, row.begin() + attrs.first + attrs.count);
   }
   const auto count = static_cast<std::int64_t>(places.size());
   if (const ValueId out = o.outs[0]; out != kNoValue) {

@@ -2,6 +2,7 @@
 #include "cpu/engines/run/movement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include <tenon/error.h>
@@ -243,7 +244,7 @@ void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const 
     }
     in_blocks(outer, run, [&](std::int64_t b, std::int64_t e) {
       for (std::int64_t o = b; o < e; ++o)
-        std::memcpy(target + o * pitch, x.data + o * run, bytes_of(run));
+        std::memcpy(target + o * pitch, x.data + o * x.pitch.value_or(run), bytes_of(run));
     });
   }
 }
@@ -360,6 +361,34 @@ void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArr
       return add(0.0);
     default:
       throw InternalError(cat("scatter_add has no loop for ", base.dtype));
+  }
+}
+
+void scatter_extreme(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                     int axis, bool largest, std::byte* out, const Shape& out_shape) {
+  // Without branches: which of two elements is larger cannot be predicted. One loop for both.
+  const auto take = [&](auto zero) {
+    using T = decltype(zero);
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const int sign = largest ? 1 : -1;
+    apply_updates<T>(largest ? "scatter_max" : "scatter_min", base, index, updates, axis, out,
+                     out_shape, [sign](T a, T b) {
+                       const int order = static_cast<int>(b > a) - static_cast<int>(b < a);
+                       const bool takes = (order == sign) | (b != b);
+                       const Bits mask = Bits{0} - static_cast<Bits>(takes);
+                       return std::bit_cast<T>((std::bit_cast<Bits>(b) & mask) |
+                                               (std::bit_cast<Bits>(a) & ~mask));
+                     });
+  };
+  switch (base.dtype) {
+    case DType::Int64:
+      return take(std::int64_t{});
+    case DType::Float32:
+      return take(0.0f);
+    case DType::Float64:
+      return take(0.0);
+    default:
+      throw InternalError(cat("no scattered extremes of ", base.dtype));
   }
 }
 

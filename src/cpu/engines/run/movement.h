@@ -1,5 +1,5 @@
-// Data movement between contiguous arrays: concatenation, padding, gather, scatter. Any dtype, by
-// the bytes of an element.
+// Data movement between contiguous arrays (concat also reads runs at a distance): concatenation,
+// padding, gather, scatter. Any dtype, by the bytes of an element.
 //
 // Work is cut by sizes. Indices are checked when they are read: an index outside [0, size),
 // negative ones included, throws ValueError. An index of rank 1 applies along all other axes; a
@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "graph/attrs.h"
@@ -19,6 +20,8 @@ struct MovedArray {
   const std::byte* data = nullptr;
   Shape shape;
   DType dtype = DType::Float32;
+  std::optional<std::int64_t> pitch =
+      {};  // concat: bytes from one run to the next; none: contiguous
 };
 
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
@@ -30,5 +33,9 @@ void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArr
 /// out = base with elements replaced by updates; the last update of an element wins.
 void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
              std::byte* out, const Shape& out_shape);
+/// out = the largest or smallest of base and the updates of each element; NaN wins. float32,
+/// float64 and int64.
+void scatter_extreme(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
+                     int axis, bool largest, std::byte* out, const Shape& out_shape);
 
 }  // namespace tenon::cpu

@@ -1,14 +1,15 @@
 // The three passes of a 2-d convolution: chooses an algorithm for each.
 //
-// A filter that covers its whole unpadded input has one output pixel and is a matrix product. All
-// other cases are correlations over copied planes. No pass writes a lowered ("im2col") matrix to
-// memory.
+// A filter that covers its whole unpadded input has one output pixel and is a matrix product.
+// Depthwise filters over small maps take all channels of an image as one row. All other cases are
+// correlations over copied planes. No pass writes a lowered ("im2col") matrix to memory.
 #include "cpu/kernels/conv/conv2d.h"
 
 #include <algorithm>
 
 #include "base/thread_pool.h"
 #include "cpu/kernels/conv/conv_correlate.h"
+#include "cpu/kernels/conv/conv_small_maps.h"
 #include "cpu/kernels/conv/conv_weight_grad.h"
 
 namespace tenon::cpu {
@@ -88,6 +89,16 @@ void run_per_image(Gemm product, std::int64_t pixels) {
   gemm(product);
 }
 
+// True if the pass was computed by conv_small_maps.h.
+bool ran_small_maps(const ConvShape& shape, ConvPass pass, ConvOperand in, ConvOperand w,
+                    float* out, Math math, const Epilogue& epilogue, void* workspace) {
+  if (in.dtype != DType::Float32 || w.dtype != DType::Float32 || !has_small_maps(shape, pass, math))
+    return false;
+  correlate_small_maps(shape, pass, static_cast<const float*>(in.data),
+                       static_cast<const float*>(w.data), out, epilogue, workspace);
+  return true;
+}
+
 // Without images a weight gradient is zero; the epilogue must still be called.
 void zero_weights(const ConvShape& s, float* dw, const Epilogue& epilogue) {
   const std::int64_t cols = s.c / s.groups * s.r * s.s;
@@ -113,6 +124,7 @@ void conv2d_forward(const ConvShape& shape, ConvOperand x, ConvOperand w, float*
                           .workspace = workspace},
                          1);
   }
+  if (ran_small_maps(shape, ConvPass::Forward, x, w, y, math, epilogue, workspace)) return;
   correlate(correlation_of(in_even_rows(shape), false, y == nullptr), x, w, y, math, epilogue,
             workspace);
 }
@@ -132,6 +144,7 @@ void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, fl
                           .workspace = workspace},
                          shape.h * shape.w);
   }
+  if (ran_small_maps(shape, ConvPass::InputGrad, dy, w, dx, math, epilogue, workspace)) return;
   correlate(correlation_of(in_even_rows(shape), true, dx == nullptr), dy, w, dx, math, epilogue,
             workspace);
 }
@@ -159,7 +172,8 @@ std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, i
 
 std::int64_t conv2d_piece(const ConvShape& shape, ConvPass pass, Math math, bool result_is_null) {
   const bool pixels = shape.p > 0 && shape.q > 0 && pass != ConvPass::WeightGrad;
-  if (is_empty(shape) || is_product(shape) || !pixels) return 0;
+  if (is_empty(shape) || is_product(shape) || has_small_maps(shape, pass, math) || !pixels)
+    return 0;
   const bool input_grad = pass == ConvPass::InputGrad;
   return correlate_piece(correlation_of(in_even_rows(shape), input_grad, result_is_null), math);
 }
@@ -172,7 +186,10 @@ std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, i
   const ConvShape even = in_even_rows(shape);
   if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(even, math, threads);
   const bool input_grad = pass == ConvPass::InputGrad;
-  return correlate_workspace(correlation_of(even, input_grad, result_is_null), math, threads);
+  const std::size_t bytes =
+      correlate_workspace(correlation_of(even, input_grad, result_is_null), math, threads);
+  return has_small_maps(shape, pass, math) ? std::max(bytes, small_maps_workspace(shape, threads))
+                                           : bytes;
 }
 
 }  // namespace tenon::cpu

@@ -9,6 +9,7 @@
 // lab/cpu_kernels.cpp measures both.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/index.h"
 #include "base/thread_pool.h"
@@ -21,8 +22,9 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kPackWords = kCpu.second_floats() / 8;  // packed by one chunk, at least
-constexpr std::int64_t kPackPanels = 8;    // of one chunk, where there are enough
-constexpr std::int64_t kPackStretch = 64;  // of the reduction, packed at a time
+constexpr std::int64_t kTilesWork = 1 << 16;  // multiply-adds of one chunk of small products
+constexpr std::int64_t kPackPanels = 8;       // of one chunk, where there are enough
+constexpr std::int64_t kPackStretch = 64;     // of the reduction, packed at a time
 
 std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
   return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
@@ -463,6 +465,52 @@ void run_batch(const Gemm& g, const GemmPlan& plan, const Product& product, floa
   });
 }
 
+// True if each product is a single register tile.
+bool is_one_tile(const GemmPlan& plan) {
+  return plan.cut == GemmCut::Batch && !plan.pairs && !plan.blocks && plan.m <= plan.mr &&
+         plan.n <= plan.nr && plan.k <= std::min(plan.kb, plan.kc);
+}
+
+// Products of one tile each take less time than their blocks and chunks would. `memory` holds
+// packed_a(), packed_b() and a tile for every worker.
+void run_tiles(const Gemm& g, const GemmPlan& plan, const KernelSet& kernels, float* memory) {
+  const GemmShape& shape = g.shape;
+  const auto rows = static_cast<int>(shape.m), columns = static_cast<int>(shape.n);
+  const std::int64_t needed = divide_up(shape.n, plan.lanes), vectors = needed > 2 ? 4 : needed;
+  const TileFn tile = kernels.strided[0][vectors][rows];
+  const bool in_place =
+      g.b.dtype == DType::Float32 && g.b.col_stride == 1 && shape.n == vectors * plan.lanes;
+  const std::int64_t floats = plan.packed_a() + plan.packed_b() + plan.scratch();
+  const std::int64_t work = shape.m * shape.n * shape.k,
+                     each = std::max<std::int64_t>(1, kTilesWork / work);
+  parallel_for(divide_up(shape.batch, each), [&](std::int64_t chunk, int worker) {
+    float* const a = memory + worker * floats;
+    float *const b = a + plan.packed_a(), *const scratch = b + plan.packed_b();
+    TileArgs args;
+    args.steps = shape.k;
+    args.a = a, args.a_step = plan.mr;
+    args.cols = shape.n;
+    args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(a), 0, 0};
+    for (std::int64_t i = chunk * each; i < std::min(shape.batch, (chunk + 1) * each); ++i) {
+      const void* from = element(g.b.data, g.b.dtype, batch_offset(g.b, i));
+      pack_panel(kernels,
+                 {element(g.a.data, g.a.dtype, batch_offset(g.a, i)), g.a.dtype, g.a.row_stride,
+                  g.a.col_stride},
+                 rows, shape.k, g.math, a, plan.mr);
+      if (!in_place)
+        pack_panel(kernels, {from, g.b.dtype, g.b.col_stride, g.b.row_stride}, columns, shape.k,
+                   g.math, b, plan.nr);
+      args.b = in_place ? static_cast<const float*>(from) : b;
+      args.b_step = in_place ? g.b.row_stride : plan.nr;
+      args.c = g.c != nullptr ? g.c + i * g.c_batch_stride : scratch;
+      args.ldc = g.c != nullptr ? g.ldc : shape.n;
+      tile(args);
+      if (g.epilogue.fn != nullptr)
+        g.epilogue.fn(g.epilogue.ctx, {worker, {i, 0, shape.m, 0, shape.n}, args.c, args.ldc});
+    }
+  });
+}
+
 void run_split(const Gemm& g, const GemmPlan& plan, const Product& product,
                const KernelSet& kernels, float* memory) {
   const GemmShape& shape = g.shape;
@@ -497,7 +545,45 @@ BAlong along(const Operand& b) {
 
 }  // namespace
 
+namespace {
+
+// A matrix times a column is computed as a row times the transposed matrix: tiles have one row or
+// more and at least a vector of columns.
+bool is_column(const GemmShape& shape) { return shape.n == 1 && shape.m > 1 && shape.batch == 1; }
+
+GemmShape transposed(const GemmShape& shape) {
+  GemmShape out = shape;
+  std::swap(out.m, out.n);
+  return out;
+}
+Operand transposed(const Operand& x) {
+  Operand out = x;
+  std::swap(out.row_stride, out.col_stride);
+  return out;
+}
+
+// The blocks of that row, given to an epilogue as blocks of the column.
+void transposed_epilogue(void* context, const ResultBlock& block) {
+  const Epilogue& own = *static_cast<const Epilogue*>(context);
+  const Rectangle& row = block.place;
+  own.fn(own.ctx, {block.worker, {row.batch, row.col0, row.col1, 0, 1}, block.data, 1});
+}
+
+void gemm_column(const Gemm& g) {
+  Gemm row = g;
+  row.shape = transposed(g.shape);
+  row.a = transposed(g.b), row.b = transposed(g.a);
+  row.ldc = row.shape.n;
+  Epilogue own = g.epilogue;
+  row.epilogue = {};
+  if (own.fn != nullptr) row.epilogue.fn = transposed_epilogue, row.epilogue.ctx = &own;
+  gemm(row);
+}
+
+}  // namespace
+
 std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b) {
+  if (is_column(shape)) return nullptr;  // its plan depends on the other operand
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return nullptr;
   return std::make_shared<GemmPlan>(plan_gemm(shape, math, gemm_kernels(shape, math), along(b)));
 }
@@ -506,6 +592,7 @@ void gemm(const Gemm& g) {
   const GemmShape& shape = g.shape;
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
   if (shape.k <= 0) return write_zeros(g);
+  if (is_column(shape) && (g.c == nullptr || g.ldc == 1)) return gemm_column(g);
   if (is_skinny(shape, g.a, g.b, g.math)) return gemm_skinny(g);
   const KernelSet& kernels = gemm_kernels(shape, g.math);
   // Another instruction set may have been chosen since the plan was made.
@@ -517,6 +604,7 @@ void gemm(const Gemm& g) {
   float* memory = static_cast<float*>(g.workspace);
   product.set_partial_sums(memory);
   memory += num_threads() * plan.partial_sums();
+  if (is_one_tile(plan)) return run_tiles(g, plan, kernels, memory);
   if (plan.cut == GemmCut::Batch) return run_batch(g, plan, product, memory);
   if (plan.cut == GemmCut::SplitK) return run_split(g, plan, product, kernels, memory);
   product.set_packed(memory);
@@ -538,7 +626,7 @@ std::int64_t workspace_floats(const GemmShape& shape, const GemmPlan& plan, int 
   const std::int64_t sums = threads * plan.partial_sums();
   switch (plan.cut) {
     case GemmCut::Batch:
-      return sums + threads * (packed + scratch);
+      return sums + threads * (packed + (is_one_tile(plan) ? plan.scratch() : scratch));
     case GemmCut::SplitK:
       return sums + threads * packed + plan.parts * shape.m * shape.n;
     case GemmCut::Blocks:
@@ -547,17 +635,24 @@ std::int64_t workspace_floats(const GemmShape& shape, const GemmPlan& plan, int 
   return sums + packed + scratch * (plan.chunk_scratch() ? threads : 1);
 }
 
+std::int64_t most_floats(const GemmShape& shape, Math math, int threads, bool c_is_null) {
+  std::int64_t floats = skinny_floats(shape, math);
+  for (const BAlong b : {BAlong::Neither, BAlong::Rows, BAlong::Reduction}) {  // not known here
+    const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), b);
+    floats = std::max(floats, workspace_floats(shape, plan, threads, c_is_null));
+  }
+  return floats;
+}
+
 }  // namespace
 
 std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool c_is_null) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return 0;
   if (shape.k <= 0)
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
-  std::int64_t floats = skinny_floats(shape, math);
-  for (const BAlong b : {BAlong::Neither, BAlong::Rows, BAlong::Reduction}) {  // not known here
-    const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), b);
-    floats = std::max(floats, workspace_floats(shape, plan, threads, c_is_null));
-  }
+  std::int64_t floats = most_floats(shape, math, threads, c_is_null);
+  if (is_column(shape))  // whose result may have a pitch
+    floats = std::max(floats, most_floats(transposed(shape), math, threads, c_is_null));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kF64Rows = 48, kF64Cols = 256, kF64Steps = 128;
+constexpr std::int64_t kF64Rows = 96, kF64Cols = 256, kF64Steps = 128;
 
 struct Matrix {
   const double* data;
@@ -73,6 +73,51 @@ void multiply_steps(const F64Tile& tile, const Matrix& a, const Matrix& b, doubl
   }
 }
 
+// A matrix times a vector reads each element once, so nothing is packed. y[i] is the sum over k of
+// m(i, k) v[k]. The order of the sums depends on the sizes and strides alone.
+struct MatrixTimesVector {
+  Matrix m, v;  // v by its row_stride
+  std::int64_t steps = 0;
+
+  double dot(std::int64_t row) const {
+    constexpr int kLanes = 8;
+    const double *x = m.data + row * m.row_stride, *y = v.data;
+    double lanes[kLanes] = {}, sum = 0;
+    std::int64_t k = 0;
+    for (; k + kLanes <= steps; k += kLanes)
+      for (int i = 0; i < kLanes; ++i) lanes[i] += x[k + i] * y[k + i];
+    for (const double lane : lanes) sum += lane;
+    for (; k < steps; ++k) sum += x[k] * y[k];
+    return sum;
+  }
+
+  // Rows [row0, row1), at most kF64Cols.
+  void columns(std::int64_t row0, std::int64_t row1, double* out, std::int64_t stride) const {
+    double sums[kF64Cols] = {};
+    const std::int64_t rows = row1 - row0;
+    for (std::int64_t k = 0; k < steps; ++k) {
+      const double* x = m.data + row0 * m.row_stride + k * m.col_stride;
+      const double y = v.data[k * v.row_stride];
+      if (m.row_stride == 1) {
+        for (std::int64_t i = 0; i < rows; ++i) sums[i] += x[i] * y;
+      } else {
+        for (std::int64_t i = 0; i < rows; ++i) sums[i] += x[i * m.row_stride] * y;
+      }
+    }
+    for (std::int64_t i = 0; i < rows; ++i) out[i * stride] = sums[i];
+  }
+
+  void run(std::int64_t rows, double* out, std::int64_t stride) const {
+    const bool by_rows = m.col_stride == 1 && v.row_stride == 1;
+    const std::int64_t block = by_rows ? 16 : kF64Cols;
+    parallel_for((rows + block - 1) / block, [&](std::int64_t chunk, int) {
+      const std::int64_t row0 = chunk * block, row1 = std::min(rows, row0 + block);
+      if (!by_rows) return columns(row0, row1, out + row0 * stride, stride);
+      for (std::int64_t i = row0; i < row1; ++i) out[i * stride] = dot(i);
+    });
+  }
+};
+
 }  // namespace
 
 const F64Tile& f64_tile() {
@@ -96,6 +141,12 @@ const F64Tile& f64_tile() {
 void gemm_f64(const GemmShape& shape, const Operand& a, const Operand& b, double* c,
               std::int64_t ldc, std::int64_t c_batch_stride) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
+  if (shape.batch == 1 && (shape.m == 1 || shape.n == 1)) {
+    const Matrix x = batch_of(a, 0), y = batch_of(b, 0);
+    if (shape.n == 1) return MatrixTimesVector{x, y, shape.k}.run(shape.m, c, ldc);
+    const Matrix transposed{y.data, y.col_stride, y.row_stride}, row{x.data, x.col_stride, 0};
+    return MatrixTimesVector{transposed, row, shape.k}.run(shape.n, c, 1);
+  }
   const F64Tile& tile = f64_tile();
   const std::int64_t row_blocks = (shape.m + kF64Rows - 1) / kF64Rows,
                      col_blocks = (shape.n + kF64Cols - 1) / kF64Cols;

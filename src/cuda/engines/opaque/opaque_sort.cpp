@@ -18,6 +18,7 @@ class SortKernel final : public Kernel {
     const auto& attrs = call.op.attrs.as<SortAttrs>();
     args_.length = x[x.rank() - 1];
     args_.rows = args_.length == 0 ? 0 : x.numel() / args_.length;
+    args_.first = attrs.first;
     args_.count = attrs.count;
     args_.descending = attrs.descending;
     args_.pieces = (args_.length + kSortPiece - 1) / kSortPiece;

@@ -1,10 +1,10 @@
 // Sorts rows of any length: pieces in shared memory by a bitonic network, then pairs of sorted runs
 // are merged by rank. Every launch doubles the length of the runs.
 //
-// x is [rows, length], contiguous. The first `count` elements of each sorted row go to values and
-// indices [rows, count]; either may be null. Items (key, index) are all different, so the result is
-// that of a stable sort. Memory-bound: each of the log2(length / 1024) merges reads and writes 16
-// bytes an element.
+// x is [rows, length], contiguous. Of each sorted row, `count` elements from `first` on go to
+// values and indices [rows, count]; either may be null. Items (key, index) are all different, so
+// the result is that of a stable sort. Memory-bound: each of the log2(length / 1024) merges reads
+// and writes 16 bytes an element.
 #pragma once
 
 #include "cuda/kernels/element.cuh"
@@ -38,9 +38,12 @@ __device__ __forceinline__ unsigned long long sort_key(long long x) {
   return static_cast<unsigned long long>(x) ^ 0x8000000000000000ull;
 }
 
+/// Element `rank` of the sorted row, if it is kept.
 template <class E>
-__device__ __forceinline__ void write_sorted(const SortArgs& a, long long row, long long i,
+__device__ __forceinline__ void write_sorted(const SortArgs& a, long long row, long long rank,
                                              long long place) {
+  const long long i = rank - a.first;
+  if (i < 0 || i >= a.count) return;
   using Storage = typename E::Storage;
   if (a.values != nullptr)
     static_cast<Storage*>(a.values)[row * a.count + i] =
@@ -75,7 +78,7 @@ __device__ __forceinline__ void sort_piece(const SortArgs& a) {
       __syncthreads();
     }
   for (int i = t; i < kSortPiece; i += kSortThreads) {
-    if (Whole && i < a.count) write_sorted<E>(a, row, i, static_cast<long long>(items[i].place));
+    if (Whole) write_sorted<E>(a, row, i, static_cast<long long>(items[i].place));
     if (!Whole && start + i < a.length)
       static_cast<SortItem*>(a.to)[row * a.length + start + i] = items[i];
   }
@@ -106,7 +109,7 @@ __device__ __forceinline__ void sort_merge(const SortArgs& a) {
   const long long place = run / 2 * 2 * a.width + (i - run * a.width) + (low - first);
   if (!Last)
     static_cast<SortItem*>(a.to)[row * a.length + place] = mine;
-  else if (place < a.count)
+  else
     write_sorted<E>(a, row, place, static_cast<long long>(mine.place));
 }
 

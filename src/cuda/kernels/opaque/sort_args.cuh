@@ -12,7 +12,7 @@ struct SortArgs {
   long long* indices = nullptr;
   const void* from = nullptr;  // items of all rows
   void* to = nullptr;
-  long long rows = 0, length = 0, count = 0, descending = 0;
+  long long rows = 0, length = 0, first = 0, count = 0, descending = 0;
   long long pieces = 0;  // of a row
   long long width = 0;   // of the sorted runs that are merged
 };
