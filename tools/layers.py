@@ -22,6 +22,7 @@ MATRIX = {
     "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
     "linalg": ["ops", "graph", "base"],  # LAPACK on the host, with gradients composed from operations
+    "distributions": ["linalg:tenon/linalg.h", "ops", "graph", "base"],  # composed from operations; multivariate normals need Cholesky factors
     "grad": ["ops", "graph", "base"],
     "plan": ["ops", "graph", "device", "base"],
     "cpu": ["plan", "graph", "device", "scalar", "base"],
