@@ -117,6 +117,13 @@ static const Family kMultinomial{
     },
     .mean = [](const State& d) { return d[0] * d.number; },
     .variance = [](const State& d) { return d[0] * (1 - d[0]) * d.number; },
+    .entropy =
+        [](const State& d) {
+          const auto n = static_cast<double>(d.number);
+          const Tensor logits = d[1] - log1p(-minimum(d[0], 1 - 0x1p-53));
+          const Tensor rest = mean_log_factorial(full({}, n, d[0].dtype()), d[0], logits);
+          return entropy_of_classes(d) * n - std::lgamma(n + 1) + sum(rest, -1);
+        },
 };
 Multinomial::Multinomial(std::int64_t total_count, const Probs& probs)
     : Distribution(of_classes(kMultinomial, {"Multinomial", probs}, checked_count(total_count))) {}

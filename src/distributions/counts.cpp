@@ -17,6 +17,15 @@ Tensor bernoulli_entropy(const Tensor& probs, const Tensor& logits) {
   return -(times_log_success(probs, logits) + times_log_failure(1 - probs, logits));
 }
 
+// 0 to the largest count along a new first axis of the shape, as a tensor that broadcasts. The counts
+// are evaluated.
+Tensor up_to(const Tensor& counts, int rank) {
+  const auto most = counts.numel() > 0 ? static_cast<std::int64_t>(amax(counts).item()) : 0;
+  Ints sizes(static_cast<std::size_t>(rank) + 1, 1);
+  sizes[0] = most + 1;
+  return reshape(arange(0, most + 1, 1, counts.dtype()), sizes);
+}
+
 Tensor not_a_count_here(const State&, const Tensor& x) { return not_a_count(x); }
 
 }  // namespace
@@ -63,7 +72,19 @@ const Family kBinomial{
     .mean = [](const State& d) { return d[0] * d[1]; },
     .variance = [](const State& d) { return d[0] * d[1] * (1 - d[1]); },
     .mode = [](const State& d) { return minimum(floor((d[0] + 1) * d[1]), d[0]); },
+    .entropy =
+        [](const State& d) {
+          const Tensor k = up_to(d[0], d.batch.rank()), possible = le(k, d[0]);
+          const Tensor log_p = kBinomial.log_prob(d, minimum(k, d[0]));
+          return -sum(where(possible, exp(log_p) * log_p, 0.0), 0);
+        },
+    .values = [](const State& d) { return flatten(up_to(d[0], 0)); },
 };
+Tensor mean_log_factorial(const Tensor& count, const Tensor& probs, const Tensor& logits) {
+  State binomial{&kBinomial, {count, probs, logits}};
+  const Tensor k = up_to(count, probs.rank());
+  return sum(exp(kBinomial.log_prob(binomial, k)) * lgamma(k + 1), 0);
+}
 Binomial::Binomial(const Argument& total_count, const Probs& probs)
     : Distribution(made(kBinomial, {total_count, probs.value, ProbsAndLogits(probs).logits})) {}
 Binomial::Binomial(const Argument& total_count, const Logits& logits)

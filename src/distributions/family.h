@@ -103,6 +103,8 @@ Tensor open_uniform(const Shape& shape, DType dtype, const OptionalGenerator& ge
 Tensor gumbel_noise(const Shape& shape, DType dtype, const OptionalGenerator& generator);
 /// Logarithms of samples of Gamma(concentration, 1), with gradients of all orders.
 Tensor log_gamma_sample(const Tensor& concentration, const OptionalGenerator& generator);
+/// d log(x) / da of a sample x of Gamma(a, 1) at the fixed probability P(a, x) of smaller numbers.
+Tensor log_gamma_slope(const Tensor& concentration, const Tensor& log_sample);
 /// Samples of Poisson and binomial distributions.
 Tensor poisson_sample(const Tensor& rate, const OptionalGenerator& generator);
 Tensor binomial_sample(const Tensor& count, const Tensor& probs,
@@ -114,6 +116,8 @@ Tensor von_mises_sample(const Tensor& concentration, const OptionalGenerator& ge
 inline Tensor log_beta(const Tensor& a, const Tensor& b) {
   return lgamma(a) + lgamma(b) - lgamma(a + b);
 }
+/// The mean of log(k!) of binomial numbers k with one count for all.
+Tensor mean_log_factorial(const Tensor& count, const Tensor& probs, const Tensor& logits);
 /// Whether x is not a whole number from 0 on.
 inline Tensor not_a_count(const Tensor& x) { return lt(x, 0) | ne(x, floor(x)); }
 

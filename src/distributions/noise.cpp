@@ -51,32 +51,13 @@ Tensor log_gamma_draw(const Tensor& concentration, const OptionalGenerator& gene
 Tensor end_of_slope(const Tensor& a, const Tensor& x, const Tensor& is_lower) {
   constexpr double kTail = 37;
   const Tensor inverse = 1 / clamp_min(x, 1e-300);
-  const Tensor lower = minimum((x + kTail) / a, where(gt(x, 3 * kTail),
-                                                      sqrt(inverse * (3 * kTail)), kInfinite));
+  const Tensor straight = kTail / clamp_min(abs(x - a), 1e-300);
+  const Tensor curved = where(gt(x, 3 * kTail), sqrt(inverse * (3 * kTail)), kInfinite);
+  const Tensor lower = minimum(minimum((x + kTail) / a, curved), straight);
   const Tensor normal = sqrt(inverse * (2 * kTail));
   const Tensor small = where(lt(x, 20), minimum(normal, log1p(inverse * (2 * kTail))), normal);
-  const Tensor upper = minimum(small, kTail / clamp_min(x - a, 1e-300));
+  const Tensor upper = minimum(small, straight);
   return where(is_lower, -lower, upper);
-}
-
-// d log(x) / da of a sample x of Gamma(a, 1) at a fixed distribution function P(a, x), that is -dP/da
-// / (x p(x)), for y = log x (M. Figurnov et al., "Implicit reparameterization gradients", 2018). With
-// t = x e^r, dP/da is an integral of e^(a r - x (e^r - 1)) (r + y - digamma(a)) over r from 0 towards
-// the nearer tail, computed by the double exponential rule of Takahasi and Mori (1974). The error is
-// below 1e-10 of the value. It is composed of operations, so it has derivatives too.
-Tensor log_gamma_slope(const Tensor& concentration, const Tensor& log_sample) {
-  constexpr double kStep = 0.11;
-  constexpr std::int64_t kPoints = 29;  // on each side
-  const Tensor a = cast(concentration, DType::Float64), y = cast(log_sample, DType::Float64);
-  const Tensor x = exp(y), is_lower = lt(y, log(a));
-  const Tensor end = unsqueeze(detach(end_of_slope(a, x, is_lower)), -1);
-  const Tensor t = arange(-kPoints, kPoints + 1, 1, DType::Float64) * kStep;
-  const Tensor part = sigmoid(sinh(t) * kPi);
-  const Tensor weight = cosh(t) * part * (1 - part) * (kPi * kStep);
-  const Tensor r = end * part, wide = unsqueeze(a, -1);
-  const Tensor decay = exp(wide * r - unsqueeze(x, -1) * expm1(r));
-  const Tensor slope = sum(decay * (r + unsqueeze(y - digamma(a), -1)) * weight * end, -1);
-  return cast(slope, concentration.dtype());
 }
 
 // The parts of W. Hörmann, "The transformed rejection method for generating Poisson random
@@ -132,6 +113,25 @@ Tensor open_uniform(const Shape& shape, DType dtype, const OptionalGenerator& ge
 Tensor gumbel_noise(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
   const DType working = item_size(dtype) == 2 ? DType::Float32 : dtype;
   return cast(-log(-log(open_uniform(shape, working, generator))), dtype);
+}
+
+// -dP/da / (x p(x)) for y = log x (M. Figurnov et al., "Implicit reparameterization gradients", 2018). With
+// t = x e^r, dP/da is an integral of e^(a r - x (e^r - 1)) (r + y - digamma(a)) over r from 0 towards
+// the nearer tail, computed by the double exponential rule of Takahasi and Mori (1974). The error is
+// below 1e-10 of the value. It is composed of operations, so it has derivatives too.
+Tensor log_gamma_slope(const Tensor& concentration, const Tensor& log_sample) {
+  constexpr double kStep = 0.08;
+  constexpr std::int64_t kPoints = 40;  // on each side
+  const Tensor a = cast(concentration, DType::Float64), y = cast(log_sample, DType::Float64);
+  const Tensor x = exp(y), is_lower = lt(y, log(a));
+  const Tensor end = unsqueeze(detach(end_of_slope(a, x, is_lower)), -1);
+  const Tensor t = arange(-kPoints, kPoints + 1, 1, DType::Float64) * kStep;
+  const Tensor part = sigmoid(sinh(t) * kPi);
+  const Tensor weight = cosh(t) * part * (1 - part) * (kPi * kStep);
+  const Tensor r = end * part, wide = unsqueeze(a, -1);
+  const Tensor decay = exp(wide * r - unsqueeze(x, -1) * expm1(r));
+  const Tensor slope = sum(decay * (r + unsqueeze(y - digamma(a), -1)) * weight * end, -1);
+  return cast(slope, concentration.dtype());
 }
 
 Tensor log_gamma_sample(const Tensor& concentration, const OptionalGenerator& generator) {
