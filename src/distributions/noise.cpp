@@ -1,48 +1,74 @@
-// Random numbers that samples are made of. Rejection samplers run a fixed number of rounds, each
-// with draws of its own, and keep the last accepted candidate. The number of rounds is such that no
-// candidate is accepted with a probability below 2^-53, the spacing of float64 numbers.
+// Random numbers that samples are made of. Rejection samplers run rounds, each with draws of its own,
+// until all elements have an accepted candidate. The number of rounds has a limit: no candidate is
+// accepted with a probability below 2^-53, the spacing of float64 numbers. Skipped rounds advance the
+// generator too, so numbers do not depend on whether they are skipped.
 #include <tenon/creation.h>
 #include <tenon/function.h>
 #include <tenon/loops.h>
 
 #include "distributions/family.h"
 #include "ops/formula.h"
+#include "ops/random.h"
 
 namespace tenon::distributions {
 namespace {
 
-Tensor double_uniform(const Shape& shape, const OptionalGenerator& generator) {
-  return open_uniform(shape, DType::Float64, generator);
+// Uniform numbers in (0, 1) of 32 bits, in float64.
+Tensor word_uniform(const Shape& shape, const OptionalGenerator& generator) {
+  return (cast(random_words(shape, generator), DType::Float64) + 0.5) * 0x1p-32;
 }
-Tensor double_normal(const Shape& shape, const OptionalGenerator& generator) {
-  return randn(shape, DType::Float64, generator);
+// Of 52 bits.
+Tensor double_uniform(const Shape& shape, const OptionalGenerator& generator) {
+  const Tensor high = cast(random_words(shape, generator), DType::Float64);
+  const Tensor low = floor(cast(random_words(shape, generator), DType::Float64) * 0x1p-12);
+  return (high * 0x1p20 + low + 0.5) * 0x1p-52;
 }
 
-// `first`, replaced in each round by the candidate where it is accepted.
+using Tensors = std::vector<Tensor>;
+using Numbers = std::initializer_list<std::int64_t>;
+
+// Repeats a step as long as pending(carry) has a true element. This is asked before each block of so
+// many steps, and the blocks are all steps that there are. On a GPU all of them run.
+template <class Step, class Pending>
+Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const Pending& pending) {
+  for (const std::int64_t steps : blocks) {
+    const auto run = [&](const Tensors& before) {
+      const ScanStep body = [&](const Tensors& in, const Tensors&) {
+        return ScanResult{step(in), {}};
+      };
+      return scan(body, before, {}, {.length = steps}).carry;
+    };
+    carry = cond(any(pending(carry)), run, [](const Tensors& same) { return same; }, carry);
+  }
+  return carry;
+}
+
+// `wanted` where that is a number. Where it is NaN, the last accepted candidate of the rounds.
 template <class Round>
-Tensor last_accepted(const Tensor& first, std::int64_t rounds, const Round& round) {
-  const ScanStep step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>&) {
-    const auto [candidate, accepted] = round();
-    return ScanResult{{where(accepted, candidate, carry[0])}, {}};
+Tensor accepted(const Tensor& wanted, Numbers blocks, const Round& round) {
+  const auto step = [&](const Tensors& carry) {
+    const auto [candidate, is_accepted] = round();
+    return Tensors{where(is_accepted, candidate, carry[0])};
   };
-  return scan(step, {first}, {}, {.length = rounds}).carry[0];
+  const auto pending = [](const Tensors& carry) { return isnan(carry[0]); };
+  return where(isnan(wanted), repeated({wanted}, blocks, step, pending)[0], wanted);
 }
 
 // G. Marsaglia and W. Tsang, "A simple method for generating gamma variables", 2000: a candidate is
 // accepted with a probability of 0.95 or more. For a concentration below 1, a sample for
 // concentration + 1 is multiplied by u^(1 / concentration).
 Tensor log_gamma_draw(const Tensor& concentration, const OptionalGenerator& generator) {
-  constexpr std::int64_t kRounds = 13;
   const Shape shape = concentration.shape();
   const Tensor a = cast(concentration, DType::Float64), small = lt(a, 1);
   const Tensor d = where(small, a + 1, a) - 1.0 / 3, c = rsqrt(d * 9);
   const auto round = [&] {
-    const Tensor x = double_normal(shape, generator), u = double_uniform(shape, generator);
+    const Tensor x = randn(shape, DType::Float64, generator);
+    const Tensor u = word_uniform(shape, generator);
     const Tensor root = c * x + 1, log_v = log(clamp_min(root, 1e-300)) * 3;
     const Tensor most = square(x) * 0.5 + d * (1 - root * root * root + log_v);
     return std::pair{log_v, gt(root, 0) & lt(log(u), most)};
   };
-  const Tensor log_v = last_accepted(zeros_like(d), kRounds, round);
+  const Tensor log_v = accepted(full_like(d, kNotANumber), {4, 9}, round);
   const Tensor boost = log(double_uniform(shape, generator)) / where(small, a, 1);
   return log(d) + log_v + where(small, boost, 0);
 }
@@ -66,36 +92,48 @@ Tensor end_of_slope(const Tensor& a, const Tensor& x, const Tensor& is_lower) {
 struct Hat {
   Tensor center, a, b, log_height;
 };
+// `wanted` where that is a number, and samples where it is NaN.
 template <class LogProbability>
-Tensor transformed_rejection(const Hat& hat, const LogProbability& log_probability,
+Tensor transformed_rejection(const Tensor& wanted, const Hat& hat,
+                             const LogProbability& log_probability,
                              const OptionalGenerator& generator) {
-  constexpr std::int64_t kRounds = 34;
-  const Shape shape = hat.center.shape();
+  const Shape shape = wanted.shape();
   const auto round = [&] {
-    const Tensor u = double_uniform(shape, generator) - 0.5, v = double_uniform(shape, generator);
+    const Tensor u = double_uniform(shape, generator) - 0.5, v = word_uniform(shape, generator);
     const Tensor to_end = 0.5 - abs(u);
     const Tensor k = floor((hat.a * 2 / to_end + hat.b) * u + hat.center);
     const Tensor least = log(v) + hat.log_height - log(hat.a / square(to_end) + hat.b);
     return std::pair{k, le(least, log_probability(k))};
   };
-  return last_accepted(floor(hat.center), kRounds, round);
+  return accepted(wanted, {10, 24}, round);
 }
 
 // The number of the first sums of probabilities that are below u: the probabilities begin with
 // `first`, and number k has the probability of k - 1 times ratio(k). 64 sums are exact for means
-// below 10.
+// below 10. Where `first` is NaN, the result is NaN.
 template <class Ratio>
 Tensor sequential_search(const Tensor& first, const Ratio& ratio,
                          const OptionalGenerator& generator) {
-  constexpr std::int64_t kSums = 64;
-  const Tensor u = double_uniform(first.shape(), generator);
-  const ScanStep step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& xs) {
-    const Tensor above = gt(carry[0], 0);
-    const Tensor p = carry[1] * ratio(xs[0]);
-    return ScanResult{{carry[0] - p, p, carry[2] + cast(above, DType::Float64)}, {}};
+  const auto step = [&](const Tensors& carry) {
+    const Tensor above = gt(carry[0], 0), p = carry[1] * ratio(carry[3] + 1);
+    return Tensors{carry[0] - p, p, carry[2] + cast(above, DType::Float64), carry[3] + 1};
   };
-  const Tensor numbers = arange(1, kSums + 1, 1, DType::Float64);
-  return scan(step, {u - first, first, zeros_like(first)}, {numbers}, {}).carry[2];
+  const Tensor u = double_uniform(first.shape(), generator);
+  const Tensor none = where(isnan(first), first, 0);
+  const Tensors begin{u - first, first, none, zeros({}, DType::Float64)};
+  return repeated(begin, {12, 52}, step,
+                  [](const Tensors& carry) { return gt(carry[0], 0); })[2];
+}
+
+// log(k!) of whole numbers k >= 0 by Stirling's series, shifted by 8.
+Tensor log_factorial(const Tensor& k) {
+  constexpr double kSeries[] = {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680,
+                                1.0 / 1260,      -1.0 / 360, 1.0 / 12};
+  Tensor shift = k + 1;
+  for (int i = 2; i <= 8; ++i) shift = shift * (k + static_cast<double>(i));
+  const Tensor z = k + 9, inverse = 1 / z;
+  return (z - 0.5) * log(z) - z + kHalfLogTwoPi + inverse * polynomial(square(inverse), kSeries) -
+         log(shift);
 }
 
 constexpr double kSmallMean = 10;
@@ -103,11 +141,8 @@ constexpr double kSmallMean = 10;
 }  // namespace
 
 Tensor open_uniform(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
-  if (dtype != DType::Float64) return maximum(rand(shape, dtype, generator), 0x1p-25);
-  constexpr std::int64_t kHalf = 1 << 26;
-  const Tensor high = randint(0, kHalf, shape, DType::Float64, generator);
-  const Tensor low = randint(0, kHalf, shape, DType::Float64, generator);
-  return (high * static_cast<double>(kHalf) + low + 0.5) * 0x1p-52;
+  return dtype == DType::Float64 ? double_uniform(shape, generator)
+                                 : maximum(rand(shape, dtype, generator), 0x1p-25);
 }
 
 Tensor gumbel_noise(const Shape& shape, DType dtype, const OptionalGenerator& generator) {
@@ -148,29 +183,25 @@ Tensor log_gamma_sample(const Tensor& concentration, const OptionalGenerator& ge
 
 Tensor poisson_sample(const Tensor& rate, const OptionalGenerator& generator) {
   const Tensor all = cast(detach(rate), DType::Float64), small = lt(all, kSmallMean);
-  const Tensor low = where(small, all, 1), high = where(small, kSmallMean, all);
+  const Tensor few = sequential_search(
+      where(small, exp(-all), kNotANumber), [&](const Tensor& k) { return all / k; }, generator);
+  const Tensor high = where(small, kSmallMean, all), log_high = log(high);
   const Tensor b = sqrt(high) * 2.53 + 0.931;
   const Hat hat{high + 0.43, b * 0.02483 - 0.059, b, log(1.1239 + 1.1328 / (b - 3.4))};
-  const Tensor log_high = log(high);
-  const Tensor many = transformed_rejection(
-      hat,
-      [&](const Tensor& k) {
-        return where(lt(k, 0), -kInfinite, k * log_high - high - lgamma(clamp_min(k, 0) + 1));
-      },
-      generator);
-  const Tensor few = sequential_search(
-      exp(-low), [&](const Tensor& k) { return low / k; }, generator);
-  return cast(where(small, few, many), rate.dtype());
+  const auto log_probability = [&](const Tensor& k) {
+    const Tensor inside = clamp_min(k, 0);
+    return where(lt(k, 0), -kInfinite, inside * log_high - high - log_factorial(inside));
+  };
+  return cast(transformed_rejection(few, hat, log_probability, generator), rate.dtype());
 }
 
 Tensor binomial_sample(const Tensor& count, const Tensor& probs,
                        const OptionalGenerator& generator) {
   const Tensor n = cast(detach(count), DType::Float64), all = cast(detach(probs), DType::Float64);
-  const Tensor turned = gt(all, 0.5), p = where(turned, 1 - all, all);
+  const Tensor turned = gt(all, 0.5), p = where(turned, 1 - all, all), odds = p / (1 - p);
   const Tensor small = lt(n * p, kSmallMean);
-  const Tensor few_p = where(small, p, 0), odds = few_p / (1 - few_p);
   const Tensor few = sequential_search(
-      exp(n * log1p(-few_p)),
+      where(small, exp(n * log1p(-p)), kNotANumber),
       [&](const Tensor& k) { return clamp_min(n - k + 1, 0) / k * odds; }, generator);
   // Where the mean is small, numbers that the method is valid for.
   const Tensor many_n = where(small, 40, n), many_p = where(small, 0.5, p);
@@ -179,37 +210,33 @@ Tensor binomial_sample(const Tensor& count, const Tensor& probs,
   const Hat hat{many_n * many_p + 0.5, b * 0.0248 + many_p * 0.01 - 0.0873, b,
                 log((5.1 / b + 2.83) * spread)};
   const auto log_weight = [&](const Tensor& k) {
-    return k * log_odds - lgamma(k + 1) - lgamma(many_n - k + 1);
+    return k * log_odds - log_factorial(k) - log_factorial(many_n - k);
   };
   const Tensor most = log_weight(floor((many_n + 1) * many_p));
-  const Tensor many = transformed_rejection(
-      hat,
-      [&](const Tensor& k) {
-        const Tensor inside = minimum(clamp_min(k, 0), many_n);
-        return where(ne(k, inside), -kInfinite, log_weight(inside) - most);
-      },
-      generator);
-  const Tensor successes = where(small, few, many);
+  const auto log_probability = [&](const Tensor& k) {
+    const Tensor inside = minimum(clamp_min(k, 0), many_n);
+    return where(ne(k, inside), -kInfinite, log_weight(inside) - most);
+  };
+  const Tensor successes = transformed_rejection(few, hat, log_probability, generator);
   return cast(where(turned, n - successes, successes), probs.dtype());
 }
 
 // D. Best and N. Fisher, "Efficient simulation of the von Mises distribution", 1979: a candidate is
 // accepted with a probability of 0.65 or more.
 Tensor von_mises_sample(const Tensor& concentration, const OptionalGenerator& generator) {
-  constexpr std::int64_t kRounds = 35;
   const Shape shape = concentration.shape();
   const Tensor kappa = clamp_min(cast(detach(concentration), DType::Float64), 1e-6);
   const Tensor tau = sqrt(square(kappa) * 4 + 1) + 1;
   const Tensor rho = (tau - sqrt(tau * 2)) / (kappa * 2), r = (square(rho) + 1) / (rho * 2);
   const auto round = [&] {
-    const Tensor z = cos(double_uniform(shape, generator) * kPi);
+    const Tensor z = cos(word_uniform(shape, generator) * kPi);
     const Tensor f = (r * z + 1) / (r + z), c = kappa * (r - f);
-    const Tensor u = double_uniform(shape, generator);
+    const Tensor u = word_uniform(shape, generator);
     return std::pair{f, ge(log(c / u) + 1 - c, 0)};
   };
-  const Tensor f = last_accepted(ones_like(kappa), kRounds, round);
+  const Tensor f = accepted(full_like(kappa, kNotANumber), {10, 25}, round);
   const Tensor angle = acos(clamp(f, -1.0, 1.0));
-  const Tensor side = lt(double_uniform(shape, generator), 0.5);
+  const Tensor side = lt(word_uniform(shape, generator), 0.5);
   return cast(where(side, angle, -angle), concentration.dtype());
 }
 

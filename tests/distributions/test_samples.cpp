@@ -133,7 +133,7 @@ double numeric_slope(double a, double x) {
 
 TEST_CASE("distributions.samples_of_numbers") {
   for (const Continuous& each : continuous()) {
-    CAPTURE(each.name);
+    INFO(std::string(each.name));
     const Tensor sample = each.distribution.sample({kCount}, Generator(7)).compute();
     CHECK(ks_distance(each.distribution, sample, each.has_cdf) < 1.95);
   }
@@ -144,7 +144,7 @@ TEST_CASE("distributions.samples_of_numbers_float32") {
   const std::vector<Distribution> all{Normal(one, 2), Gamma(one * 0.3, 2), Gamma(one * 40, 2), Gumbel(one, 2),
                                       Exponential(one), Laplace(one, 1)};
   for (const Distribution& d : all) {
-    CAPTURE(d.name());
+    INFO(std::string(d.name()));
     const Tensor sample = d.sample({kCount}, Generator(3)).compute();
     CHECK(sample.dtype() == DType::Float32);
     CHECK(ks_distance(d, sample, true) < 1.95);
@@ -176,7 +176,7 @@ TEST_CASE("distributions.samples_of_counts") {
       {"categorical", Categorical(Probs{Tensor::from({0.1, 0.0, 0.5, 0.4}, {4})}), 0, 3},
   };
   for (const Counts& each : all) {
-    CAPTURE(each.name);
+    INFO(std::string(each.name));
     const Tensor sample = each.distribution.sample({kCount}, Generator(5)).compute();
     CHECK(chi_squared(each.distribution, sample, each.low, each.high) < 1);
   }
@@ -199,7 +199,7 @@ TEST_CASE("distributions.certain_counts") {
 
 TEST_CASE("distributions.samples_of_vectors") {
   const auto check_moments = [](const Distribution& d, double tolerance) {
-    CAPTURE(d.name());
+    INFO(std::string(d.name()));
     const Tensor x = d.sample({40000}, Generator(2)).compute();
     CHECK(allclose(mean(x, 0), d.mean(), tolerance, tolerance));
     CHECK(allclose(var(x, 0), d.variance(), 4 * tolerance, 4 * tolerance));
@@ -212,6 +212,10 @@ TEST_CASE("distributions.samples_of_vectors") {
   const Tensor factor = Tensor::from({1.0, 0.0, 0.0, 0.5, 2.0, 0.0, -1.0, 0.3, 0.2}, {3, 3});
   check_moments(MultivariateNormal(Tensor::from({1.0, 2.0, 3.0}, {3}), ScaleTril{factor}), 0.03);
   check_moments(LowRankMultivariateNormal(0, slice(factor, 1, 0, 2), Tensor::from({0.1, 0.2, 3.0}, {3})), 0.03);
+  // Small and large means side by side.
+  const Tensor rates = Tensor::from({0.5, 9.0, 11.0, 200.0}, {4});
+  check_moments(Poisson(rates), 0.04);
+  check_moments(Binomial(Tensor::from({3.0, 40.0, 400.0, 0.0}, {4}), Probs{0.4}), 0.04);
   // The covariance, not only its diagonal.
   const MultivariateNormal normal(0, ScaleTril{factor});
   const Tensor x = normal.sample({40000}, Generator(2)).compute();
@@ -284,7 +288,7 @@ TEST_CASE("distributions.gradients_of_means") {
   // The gradient of a sample's mean is that of the mean.
   const Tensor a = wide(2.5), b = wide(1.5);
   const auto check = [&](const Distribution& d, double tolerance) {
-    CAPTURE(d.name());
+    INFO(std::string(d.name()));
     const Tensor sampled = mean(d.rsample({100000}, Generator(9)));
     for (const Tensor& parameter : {a, b}) {
       const double found = grad(sampled, parameter).item();
