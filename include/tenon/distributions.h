@@ -334,11 +334,11 @@ struct TENON_API Dirichlet : Distribution {
   TENON_PARAMETER(concentration)                      ///< Concentrations.
 };
 /// A covariance matrix [.., n, n], symmetric positive definite.
-struct Covariance {
+struct CovarianceMatrix {
   Tensor value;  ///< The matrix.
 };
 /// The inverse of a covariance matrix [.., n, n].
-struct Precision {
+struct PrecisionMatrix {
   Tensor value;  ///< The matrix.
 };
 /// A lower triangular matrix L [.., n, n] of the covariance matrix L Lᵀ; its other triangle is not
@@ -348,8 +348,8 @@ struct ScaleTril {
 };
 /// The multivariate normal distribution; loc [.., n] or a number. Needs LAPACK (linalg.h).
 struct TENON_API MultivariateNormal : Distribution {
-  MultivariateNormal(const Argument& loc, const Covariance& covariance);  ///< By covariances.
-  MultivariateNormal(const Argument& loc, const Precision& precision);    ///< By their inverses.
+  MultivariateNormal(const Argument& loc, const CovarianceMatrix& covariance);  ///< By covariances.
+  MultivariateNormal(const Argument& loc, const PrecisionMatrix& precision);    ///< By their inverses.
   MultivariateNormal(const Argument& loc, const ScaleTril& scale_tril);   ///< By Cholesky factors.
   TENON_PARAMETER(loc)                                                    ///< The mean.
   TENON_PARAMETER(scale_tril)       ///< The Cholesky factor of the covariance.

@@ -103,12 +103,12 @@ const Family kMultivariateNormal{
         },
 };
 
-MultivariateNormal::MultivariateNormal(const Argument& loc, const Covariance& covariance)
+MultivariateNormal::MultivariateNormal(const Argument& loc, const CovarianceMatrix& covariance)
     : Distribution([&] {
         require_square_matrices("covariance", covariance.value);
         return normal_of(loc, linalg::cholesky(to_floating(covariance.value)));
       }()) {}
-MultivariateNormal::MultivariateNormal(const Argument& loc, const Precision& precision)
+MultivariateNormal::MultivariateNormal(const Argument& loc, const PrecisionMatrix& precision)
     : Distribution([&] {
         require_square_matrices("precision", precision.value);
         return normal_of(loc, factor_of_precision(precision.value));
