@@ -91,8 +91,8 @@ class TENON_API Distribution {
   /// Categorical gives int64.
   Tensor sample(const Shape& shape = {}, const OptionalGenerator& generator = {}) const;
   /// As sample(), with gradients with respect to the parameters (Kingma and Welling, 2014; for
-  /// gamma distributions and those made of them by implicit differentiation, Figurnov et al., 2018).
-  /// Throws NotSupported for discrete distributions.
+  /// gamma distributions and those made of them by implicit differentiation, Figurnov et al.,
+  /// 2018). Throws NotSupported for discrete distributions.
   Tensor rsample(const Shape& shape = {}, const OptionalGenerator& generator = {}) const;
 
   /// The logarithm of the density or probability at `value`, whose shape broadcasts with batch +
@@ -349,10 +349,11 @@ struct ScaleTril {
 /// The multivariate normal distribution; loc [.., n] or a number. Needs LAPACK (linalg.h).
 struct TENON_API MultivariateNormal : Distribution {
   MultivariateNormal(const Argument& loc, const CovarianceMatrix& covariance);  ///< By covariances.
-  MultivariateNormal(const Argument& loc, const PrecisionMatrix& precision);    ///< By their inverses.
-  MultivariateNormal(const Argument& loc, const ScaleTril& scale_tril);   ///< By Cholesky factors.
-  TENON_PARAMETER(loc)                                                    ///< The mean.
-  TENON_PARAMETER(scale_tril)       ///< The Cholesky factor of the covariance.
+  MultivariateNormal(const Argument& loc,
+                     const PrecisionMatrix& precision);                  ///< By their inverses.
+  MultivariateNormal(const Argument& loc, const ScaleTril& scale_tril);  ///< By Cholesky factors.
+  TENON_PARAMETER(loc)                                                   ///< The mean.
+  TENON_PARAMETER(scale_tril)        ///< The Cholesky factor of the covariance.
   Tensor covariance_matrix() const;  ///< Covariances [.., n, n].
   Tensor precision_matrix() const;   ///< Their inverses.
 };
@@ -388,13 +389,13 @@ struct TENON_API MixtureSameFamily : Distribution {
 class TENON_API TransformRule {
  public:
   virtual ~TransformRule();
-  virtual const char* name() const = 0;                 ///< How errors name the transform.
-  virtual Tensor forward(const Tensor& x) const = 0;    ///< y, for x.
-  virtual Tensor inverse(const Tensor& y) const = 0;    ///< x, for y.
+  virtual const char* name() const = 0;               ///< How errors name the transform.
+  virtual Tensor forward(const Tensor& x) const = 0;  ///< y, for x.
+  virtual Tensor inverse(const Tensor& y) const = 0;  ///< x, for y.
   /// log |dy / dx|, without the event axes.
   virtual Tensor log_abs_det_jacobian(const Tensor& x, const Tensor& y) const = 0;
-  virtual int domain_axes() const { return 0; }         ///< Event axes of x.
-  virtual int codomain_axes() const { return 0; }       ///< Event axes of y.
+  virtual int domain_axes() const { return 0; }    ///< Event axes of x.
+  virtual int codomain_axes() const { return 0; }  ///< Event axes of y.
   /// 1 where y grows with x, -1 where it falls; undefined if it does both. For cdf() and icdf().
   virtual Tensor sign() const { return {}; }
 };
@@ -421,11 +422,11 @@ class TENON_API Transform {
 /// y = loc + scale · x, of numbers, or of values with `event_axes` event axes.
 TENON_API Transform affine_transform(const Argument& loc, const Argument& scale,
                                      int event_axes = 0);
-TENON_API Transform exp_transform();                             ///< y = e^x.
-TENON_API Transform power_transform(const Argument& exponent);   ///< y = x^exponent, for x > 0.
-TENON_API Transform sigmoid_transform();                         ///< y = sigmoid(x).
-TENON_API Transform tanh_transform();                            ///< y = tanh(x).
-TENON_API Transform softplus_transform();                        ///< y = log(1 + e^x).
+TENON_API Transform exp_transform();                            ///< y = e^x.
+TENON_API Transform power_transform(const Argument& exponent);  ///< y = x^exponent, for x > 0.
+TENON_API Transform sigmoid_transform();                        ///< y = sigmoid(x).
+TENON_API Transform tanh_transform();                           ///< y = tanh(x).
+TENON_API Transform softplus_transform();                       ///< y = log(1 + e^x).
 /// Vectors [.., n] to probabilities [.., n + 1], by breaking a stick of length 1 n times.
 TENON_API Transform stick_breaking_transform();
 /// The transforms one after another, the first one first. PyTorch: `ComposeTransform`.

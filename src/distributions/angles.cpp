@@ -34,9 +34,7 @@ static const Family kVonMises{
     .variance = [](const State& d) { return 1 - resultant(d); },
     .mode = [](const State& d) { return d[0]; },
     .entropy =
-        [](const State& d) {
-          return d[1] * (1 - resultant(d)) + log(i0e(d[1])) + std::log(kTurn);
-        },
+        [](const State& d) { return d[1] * (1 - resultant(d)) + log(i0e(d[1])) + std::log(kTurn); },
 };
 VonMises::VonMises(const Argument& loc, const Argument& concentration)
     : Distribution(made(kVonMises, {loc, concentration})) {}

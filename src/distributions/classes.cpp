@@ -12,8 +12,8 @@ constexpr ParameterOf kProbs{"probs", Range::Any, 1}, kLogits{"logits", Range::A
 
 std::int64_t classes(const State& d) { return d[0].shape().at(-1); }
 
-// Classes of a whole shape by inversion of the sums of probabilities, computed in float64; the batch
-// axes are the last ones of `shape`.
+// Classes of a whole shape by inversion of the sums of probabilities, computed in float64; the
+// batch axes are the last ones of `shape`.
 Tensor drawn_classes(const State& d, const Shape& shape, const OptionalGenerator& generator) {
   const Shape sample = without_last(shape, d.batch.rank());
   const std::int64_t rows = d.batch.numel(), draws = sample.numel();
@@ -112,9 +112,8 @@ static const Family kMultinomial{
               std::lgamma(static_cast<double>(d.number) + 1) - sum(lgamma(x + 1), -1);
           return ways + sum(where(gt(x, 0), x * d[1], 0), -1);
         },
-    .outside = [](const State& d, const Tensor& x) {
-      return any(not_a_count(x), -1) | ne(sum(x, -1), d.number);
-    },
+    .outside = [](const State& d,
+                  const Tensor& x) { return any(not_a_count(x), -1) | ne(sum(x, -1), d.number); },
     .mean = [](const State& d) { return d[0] * d.number; },
     .variance = [](const State& d) { return d[0] * (1 - d[0]) * d.number; },
     .entropy =
@@ -128,8 +127,7 @@ static const Family kMultinomial{
 Multinomial::Multinomial(std::int64_t total_count, const Probs& probs)
     : Distribution(of_classes(kMultinomial, {"Multinomial", probs}, checked_count(total_count))) {}
 Multinomial::Multinomial(std::int64_t total_count, const Logits& logits)
-    : Distribution(of_classes(kMultinomial, {"Multinomial", logits}, checked_count(total_count))) {
-}
+    : Distribution(of_classes(kMultinomial, {"Multinomial", logits}, checked_count(total_count))) {}
 std::int64_t Multinomial::total_count() const { return state().number; }
 
 }  // namespace tenon::distributions

@@ -72,9 +72,7 @@ const Family kMixtureSameFamily{
           return logsumexp(each + d.parts[0].parameter("logits"), -1);
         },
     .mean =
-        [](const State& d) {
-          return sum(weights_of(d) * d.parts[1].mean(), component_axis(d));
-        },
+        [](const State& d) { return sum(weights_of(d) * d.parts[1].mean(), component_axis(d)); },
     .variance =
         [](const State& d) {
           const Tensor weights = weights_of(d), means = d.parts[1].mean();
@@ -93,16 +91,16 @@ const Family kMixtureSameFamily{
 std::shared_ptr<const State> mixture(const Distribution& weights, const Distribution& components) {
   const Called called("MixtureSameFamily");
   if (weights.state().family != &kCategorical)
-    throw make_error<ValueError>(where("MixtureSameFamily"), ": the mixture is a ",
-                                 weights.name(), ", must be a Categorical");
+    throw make_error<ValueError>(where("MixtureSameFamily"), ": the mixture is a ", weights.name(),
+                                 ", must be a Categorical");
   const Shape &all = components.batch_shape(), classes = weights.parameter("probs").shape();
   if (all.rank() == 0 || all.at(-1) != classes.at(-1))
     throw make_error<ShapeError>(where("MixtureSameFamily"), ": weights ", classes,
                                  " of components with the batch shape ", all,
                                  ", whose last axis must hold the components");
   State out{&kMixtureSameFamily};
-  out.batch = broadcast_shapes(without_last(all, 1), weights.batch_shape(),
-                               where("MixtureSameFamily"));
+  out.batch =
+      broadcast_shapes(without_last(all, 1), weights.batch_shape(), where("MixtureSameFamily"));
   out.event = components.event_shape();
   out.parts = {weights, components};
   return expanded_mixture(out, out.batch);
@@ -139,7 +137,7 @@ Tensor sign_of(const State& d, const char* function) {
 }
 
 // p where the transform grows, 1 - p where it falls.
-Tensor turned(const Tensor& sign, const Tensor& p) { return where(gt(sign, 0), p, 1 - p); }
+Tensor by_sign(const Tensor& sign, const Tensor& p) { return where(gt(sign, 0), p, 1 - p); }
 
 }  // namespace
 
@@ -191,11 +189,11 @@ const Family kTransformed{
         },
     .cdf =
         [](const State& d, const Tensor& y) {
-          return turned(sign_of(d, "cdf"), base_of(d).cdf(inverse_of(d, y)));
+          return by_sign(sign_of(d, "cdf"), base_of(d).cdf(inverse_of(d, y)));
         },
     .icdf =
         [](const State& d, const Tensor& p) {
-          return d.transforms[0](base_of(d).icdf(turned(sign_of(d, "icdf"), p)));
+          return d.transforms[0](base_of(d).icdf(by_sign(sign_of(d, "icdf"), p)));
         },
     .expand =
         [](const State& d, const Shape& batch) {

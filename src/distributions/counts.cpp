@@ -17,8 +17,8 @@ Tensor bernoulli_entropy(const Tensor& probs, const Tensor& logits) {
   return -(times_log_success(probs, logits) + times_log_failure(1 - probs, logits));
 }
 
-// 0 to the largest count along a new first axis of the shape, as a tensor that broadcasts. The counts
-// are evaluated.
+// 0 to the largest count along a new first axis of the shape, as a tensor that broadcasts. The
+// counts are evaluated.
 Tensor up_to(const Tensor& counts, int rank) {
   const auto most = counts.numel() > 0 ? static_cast<std::int64_t>(amax(counts).item()) : 0;
   Ints sizes(static_cast<std::size_t>(rank) + 1, 1);
@@ -98,10 +98,8 @@ const Family kGeometric{
           const Tensor u = open_uniform(shape, d[0].dtype(), generator);
           return floor(log(u) / logsigmoid(-d[1]));
         },
-    .log_prob =
-        [](const State& d, const Tensor& x) {
-          return times_log_failure(x, d[1]) + logsigmoid(d[1]);
-        },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return times_log_failure(x, d[1]) + logsigmoid(d[1]); },
     .outside = not_a_count_here,
     .mean = [](const State& d) { return exp(-d[1]); },
     .variance = [](const State& d) { return exp(-d[1]) / d[0]; },

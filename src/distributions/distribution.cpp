@@ -16,9 +16,12 @@ void check_number(const Family& family, const ParameterOf& parameter, double num
                                    ", must be ", range);
   };
   switch (parameter.range) {
-    case Range::Any: return refuse_unless(number == number, "a number");
-    case Range::Positive: return refuse_unless(number > 0, "above 0");
-    case Range::NotNegative: return refuse_unless(number >= 0, "0 or more");
+    case Range::Any:
+      return refuse_unless(number == number, "a number");
+    case Range::Positive:
+      return refuse_unless(number > 0, "above 0");
+    case Range::NotNegative:
+      return refuse_unless(number >= 0, "0 or more");
     case Range::Probability:
       return refuse_unless(number >= 0 && number <= 1, "a probability from 0 to 1");
   }
@@ -112,8 +115,7 @@ Tensor drawn(const State& d, const Shape& shape, const OptionalGenerator& genera
   const Shape whole = joined(shape, joined(d.batch, d.event));
   if (d.parameters.empty()) return d.family->draw(d, whole, generator);
   const DType dtype = dtype_of_parameters(d);
-  const Tensor x =
-      d.family->draw(converted(d, working_dtype(d, dtype, false)), whole, generator);
+  const Tensor x = d.family->draw(converted(d, working_dtype(d, dtype, false)), whole, generator);
   return is_floating(x.dtype()) ? cast(x, dtype) : x;
 }
 

@@ -36,8 +36,8 @@ struct ParameterOf {
   int axes = 0;
 };
 
-/// Where values can be, as far as kl_divergence() asks: Above a parameter, or in an Interval between
-/// two.
+/// Where values can be, as far as kl_divergence() asks: Above a parameter, or in an Interval
+/// between two.
 enum class Support { Other, Real, Positive, Unit, Above, Interval };
 
 using OfState = Tensor (*)(const State& d);
@@ -49,7 +49,8 @@ struct Family {
   ParameterOf parameters[3];  ///< A null name ends the list.
   Support support = Support::Other;
   int value_axes = 0;  ///< Event axes; their sizes are the last ones of the first parameter.
-  /// Log-probabilities and entropies are differences of large numbers: they are computed in float64.
+  /// Log-probabilities and entropies are differences of large numbers: they are computed in
+  /// float64.
   bool in_double = false;
   bool reparameterized = false;  ///< draw() has gradients.
   OfShape draw = nullptr;        ///< Values of a whole shape.
@@ -78,8 +79,7 @@ struct State {
 /// The state of a family with these parameters, checked and broadcast.
 State state_of(const Family& family, std::initializer_list<Argument> parameters);
 /// The same as the argument of a constructor.
-std::shared_ptr<const State> made(const Family& family,
-                                  std::initializer_list<Argument> parameters);
+std::shared_ptr<const State> made(const Family& family, std::initializer_list<Argument> parameters);
 std::shared_ptr<const State> shared(State state);
 
 /// The sizes of `a` and then those of `b`.

@@ -143,8 +143,8 @@ Tensor uniform_to_beta(const State& p, const State& q) {
                        (q[1] - 1) * mean_log_rest);
 }
 Tensor uniform_to_pareto(const State& p, const State& q) {
-  const Tensor value = negative_entropy(p) - log(q[1]) - q[1] * log(q[0]) +
-                       (q[1] + 1) * uniform_mean_log(p);
+  const Tensor value =
+      negative_entropy(p) - log(q[1]) - q[1] * log(q[0]) + (q[1] + 1) * uniform_mean_log(p);
   return where(ge(p[0], q[0]), value, kInfinite);
 }
 Tensor uniform_to_gumbel(const State& p, const State& q) {
@@ -153,9 +153,8 @@ Tensor uniform_to_gumbel(const State& p, const State& q) {
 }
 Tensor normal_to_laplace(const State& p, const State& q) {
   const Tensor z = (p[0] - q[0]) / p[1];
-  const Tensor distance =
-      p[1] * (exp(square(z) * -0.5) * std::sqrt(2 / std::numbers::pi) +
-              z * erf(z * std::sqrt(0.5)));
+  const Tensor distance = p[1] * (exp(square(z) * -0.5) * std::sqrt(2 / std::numbers::pi) +
+                                  z * erf(z * std::sqrt(0.5)));
   return negative_entropy(p) + distance / q[1] + log(q[1]) + std::numbers::ln2;
 }
 Tensor unit_to_uniform(const State& p, const State& q) {
@@ -266,11 +265,15 @@ constexpr KnownPair kPairs[] = {
 bool never_covered(Support p, Support q) {
   const bool is_long = p == Support::Real || p == Support::Positive;
   switch (q) {
-    case Support::Positive: return p == Support::Real;
+    case Support::Positive:
+      return p == Support::Real;
     case Support::Unit:
-    case Support::Interval: return is_long || p == Support::Above;
-    case Support::Above: return is_long || p == Support::Unit;
-    default: return false;
+    case Support::Interval:
+      return is_long || p == Support::Above;
+    case Support::Above:
+      return is_long || p == Support::Unit;
+    default:
+      return false;
   }
 }
 
@@ -311,8 +314,7 @@ Tensor kl_divergence(const Distribution& p, const Distribution& q) {
   const Shape batch = broadcast_shapes(a.batch, b.batch, where("kl_divergence"));
   const DType dtype = promote(dtype_of_parameters(a), dtype_of_parameters(b));
   const bool exact = a.family->in_double || b.family->in_double;
-  const DType working =
-      exact ? DType::Float64 : (item_size(dtype) == 2 ? DType::Float32 : dtype);
+  const DType working = exact ? DType::Float64 : (item_size(dtype) == 2 ? DType::Float32 : dtype);
   const Tensor out = of_pair(converted(a, working), converted(b, working));
   return broadcast_to(cast(out, dtype), batch);
 }

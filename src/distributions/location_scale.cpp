@@ -48,8 +48,8 @@ const Family kNormal{
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           return located(d, randn(shape, d[0].dtype(), generator));
         },
-    .log_prob =
-        [](const State& d, const Tensor& x) { return normal_density(standard(d, x), d[1]); },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return normal_density(standard(d, x), d[1]); },
     .mean = loc_of,
     .variance = [](const State& d) { return square(d[1]); },
     .mode = loc_of,
@@ -65,8 +65,10 @@ const Family kLogNormal{
     .parameters = {kLoc, kScale},
     .support = Support::Positive,
     .reparameterized = true,
-    .draw = [](const State& d, const Shape& shape,
-               const OptionalGenerator& generator) { return exp(kNormal.draw(d, shape, generator)); },
+    .draw =
+        [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
+          return exp(kNormal.draw(d, shape, generator));
+        },
     .log_prob =
         [](const State& d, const Tensor& x) {
           const Tensor at = log(x);
@@ -97,21 +99,16 @@ const Family kHalfNormal{
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           return d[0] * abs(randn(shape, d[0].dtype(), generator));
         },
-    .log_prob =
-        [](const State& d, const Tensor& x) {
-          return normal_density(x / d[0], d[0]) + std::numbers::ln2;
-        },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return normal_density(x / d[0], d[0]) + std::numbers::ln2; },
     .outside = is_negative,
     .mean = [](const State& d) { return d[0] * std::sqrt(2 / kPiHere); },
     .variance = [](const State& d) { return square(d[0]) * (1 - 2 / kPiHere); },
     .mode = zero,
     .entropy = [](const State& d) { return normal_entropy(d[0]) - std::numbers::ln2; },
-    .cdf =
-        [](const State& d, const Tensor& x) {
-          return erf(clamp_min(x, 0) / d[0] * std::sqrt(0.5));
-        },
-    .icdf =
-        [](const State& d, const Tensor& p) { return d[0] * erfinv(p) * std::numbers::sqrt2; },
+    .cdf = [](const State& d,
+              const Tensor& x) { return erf(clamp_min(x, 0) / d[0] * std::sqrt(0.5)); },
+    .icdf = [](const State& d, const Tensor& p) { return d[0] * erfinv(p) * std::numbers::sqrt2; },
 };
 HalfNormal::HalfNormal(const Argument& scale) : Distribution(made(kHalfNormal, {scale})) {}
 
@@ -121,8 +118,8 @@ const Family kCauchy{
     .support = Support::Real,
     .reparameterized = true,
     .draw = draw_by_quantile<cauchy_quantile>,
-    .log_prob =
-        [](const State& d, const Tensor& x) { return cauchy_density(standard(d, x), d[1]); },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return cauchy_density(standard(d, x), d[1]); },
     .mean = not_a_number,
     .variance = infinity,
     .mode = loc_of,
@@ -143,10 +140,8 @@ static const Family kHalfCauchy{
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           return d[0] * tan(open_uniform(shape, d[0].dtype(), generator) * (kPiHere / 2));
         },
-    .log_prob =
-        [](const State& d, const Tensor& x) {
-          return cauchy_density(x / d[0], d[0]) + std::numbers::ln2;
-        },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return cauchy_density(x / d[0], d[0]) + std::numbers::ln2; },
     .outside = is_negative,
     .mean = infinity,
     .variance = infinity,

@@ -121,7 +121,9 @@ MultivariateNormal::MultivariateNormal(const Argument& loc, const ScaleTril& sca
 Tensor MultivariateNormal::covariance_matrix() const {
   return matmul(scale_tril(), transpose(scale_tril(), -2, -1));
 }
-Tensor MultivariateNormal::precision_matrix() const { return linalg::cholesky_inverse(scale_tril()); }
+Tensor MultivariateNormal::precision_matrix() const {
+  return linalg::cholesky_inverse(scale_tril());
+}
 
 const Family kLowRankMultivariateNormal{
     .name = "LowRankMultivariateNormal",
@@ -140,8 +142,7 @@ const Family kLowRankMultivariateNormal{
           const auto n = static_cast<double>(d.event[0]);
           const Capacity capacity(d);
           const Tensor difference = x - d[0];
-          const Tensor reduced =
-              squeeze(matmul(capacity.scaled, unsqueeze(difference, -1)), -1);
+          const Tensor reduced = squeeze(matmul(capacity.scaled, unsqueeze(difference, -1)), -1);
           const Tensor distance =
               sum(square(difference) / d[2], -1) - squared_distance(capacity.factor, reduced);
           return (distance + low_rank_log_determinant(d, capacity)) * -0.5 - n * kHalfLogTwoPi;

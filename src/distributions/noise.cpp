@@ -1,7 +1,7 @@
-// Random numbers that samples are made of. Rejection samplers run rounds, each with draws of its own,
-// until all elements have an accepted candidate. The number of rounds has a limit: no candidate is
-// accepted with a probability below 2^-53, the spacing of float64 numbers. Skipped rounds advance the
-// generator too, so numbers do not depend on whether they are skipped.
+// Random numbers that samples are made of. Rejection samplers run rounds, each with draws of its
+// own, until all elements have an accepted candidate. The number of rounds has a limit: no
+// candidate is accepted with a probability below 2^-53, the spacing of float64 numbers. Skipped
+// rounds advance the generator too, so numbers do not depend on whether they are skipped.
 #include <tenon/creation.h>
 #include <tenon/function.h>
 #include <tenon/loops.h>
@@ -27,8 +27,8 @@ Tensor double_uniform(const Shape& shape, const OptionalGenerator& generator) {
 using Tensors = std::vector<Tensor>;
 using Numbers = std::initializer_list<std::int64_t>;
 
-// Repeats a step as long as pending(carry) has a true element. This is asked before each block of so
-// many steps, and the blocks are all steps that there are. On a GPU all of them run.
+// Repeats a step as long as pending(carry) has a true element. This is asked before each block of
+// so many steps, and the blocks are all steps that there are. On a GPU all of them run.
 template <class Step, class Pending>
 Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const Pending& pending) {
   for (const std::int64_t steps : blocks) {
@@ -38,7 +38,8 @@ Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const Pending&
       };
       return scan(body, before, {}, {.length = steps}).carry;
     };
-    carry = cond(any(pending(carry)), run, [](const Tensors& same) { return same; }, carry);
+    carry = cond(
+        any(pending(carry)), run, [](const Tensors& same) { return same; }, carry);
   }
   return carry;
 }
@@ -121,8 +122,7 @@ Tensor sequential_search(const Tensor& first, const Ratio& ratio,
   const Tensor u = double_uniform(first.shape(), generator);
   const Tensor none = where(isnan(first), first, 0);
   const Tensors begin{u - first, first, none, zeros({}, DType::Float64)};
-  return repeated(begin, {12, 52}, step,
-                  [](const Tensors& carry) { return gt(carry[0], 0); })[2];
+  return repeated(begin, {12, 52}, step, [](const Tensors& carry) { return gt(carry[0], 0); })[2];
 }
 
 // log(k!) of whole numbers k >= 0 by Stirling's series, shifted by 8.
@@ -150,10 +150,11 @@ Tensor gumbel_noise(const Shape& shape, DType dtype, const OptionalGenerator& ge
   return cast(-log(-log(open_uniform(shape, working, generator))), dtype);
 }
 
-// -dP/da / (x p(x)) for y = log x (M. Figurnov et al., "Implicit reparameterization gradients", 2018). With
-// t = x e^r, dP/da is an integral of e^(a r - x (e^r - 1)) (r + y - digamma(a)) over r from 0 towards
-// the nearer tail, computed by the double exponential rule of Takahasi and Mori (1974). The error is
-// below 1e-10 of the value. It is composed of operations, so it has derivatives too.
+// -dP/da / (x p(x)) for y = log x (M. Figurnov et al., "Implicit reparameterization gradients",
+// 2018). With t = x e^r, dP/da is an integral of e^(a r - x (e^r - 1)) (r + y - digamma(a)) over r
+// from 0 towards the nearer tail, computed by the double exponential rule of Takahasi and Mori
+// (1974). The error is below 1e-10 of the value. It is composed of operations, so it has
+// derivatives too.
 Tensor log_gamma_slope(const Tensor& concentration, const Tensor& log_sample) {
   constexpr double kStep = 0.08;
   constexpr std::int64_t kPoints = 40;  // on each side
@@ -198,7 +199,7 @@ Tensor poisson_sample(const Tensor& rate, const OptionalGenerator& generator) {
 Tensor binomial_sample(const Tensor& count, const Tensor& probs,
                        const OptionalGenerator& generator) {
   const Tensor n = cast(detach(count), DType::Float64), all = cast(detach(probs), DType::Float64);
-  const Tensor turned = gt(all, 0.5), p = where(turned, 1 - all, all), odds = p / (1 - p);
+  const Tensor mirrored = gt(all, 0.5), p = where(mirrored, 1 - all, all), odds = p / (1 - p);
   const Tensor small = lt(n * p, kSmallMean);
   const Tensor few = sequential_search(
       where(small, exp(n * log1p(-p)), kNotANumber),
@@ -218,7 +219,7 @@ Tensor binomial_sample(const Tensor& count, const Tensor& probs,
     return where(ne(k, inside), -kInfinite, log_weight(inside) - most);
   };
   const Tensor successes = transformed_rejection(few, hat, log_probability, generator);
-  return cast(where(turned, n - successes, successes), probs.dtype());
+  return cast(where(mirrored, n - successes, successes), probs.dtype());
 }
 
 // D. Best and N. Fisher, "Efficient simulation of the von Mises distribution", 1979: a candidate is

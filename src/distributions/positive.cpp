@@ -73,17 +73,15 @@ const Family kGamma{
     .variance = [](const State& d) { return d[0] / square(d[1]); },
     .mode = [](const State& d) { return clamp_min((d[0] - 1) / d[1], 0); },
     .entropy =
-        [](const State& d) {
-          return d[0] - log(d[1]) + lgamma(d[0]) + (1 - d[0]) * digamma(d[0]);
-        },
+        [](const State& d) { return d[0] - log(d[1]) + lgamma(d[0]) + (1 - d[0]) * digamma(d[0]); },
     .cdf = [](const State& d, const Tensor& x) { return igamma(d[0], d[1] * clamp_min(x, 0)); },
 };
 Gamma::Gamma(const Argument& concentration, const Argument& rate)
     : Distribution(made(kGamma, {concentration, rate})) {}
 Chi2::Chi2(const Argument& df)
-    : Distribution(made(kGamma, {df.is_number() ? Argument(df.number() / 2)
-                                                : Argument(df.tensor() * 0.5),
-                                 0.5})) {}
+    : Distribution(
+          made(kGamma,
+               {df.is_number() ? Argument(df.number() / 2) : Argument(df.tensor() * 0.5), 0.5})) {}
 
 static const Family kInverseGamma{
     .name = "InverseGamma",
@@ -113,11 +111,8 @@ static const Family kInverseGamma{
         },
     .mode = [](const State& d) { return d[1] / (d[0] + 1); },
     .entropy =
-        [](const State& d) {
-          return d[0] + log(d[1]) + lgamma(d[0]) - (1 + d[0]) * digamma(d[0]);
-        },
-    .cdf =
-        [](const State& d, const Tensor& x) { return igammac(d[0], d[1] / clamp_min(x, 0)); },
+        [](const State& d) { return d[0] + log(d[1]) + lgamma(d[0]) - (1 + d[0]) * digamma(d[0]); },
+    .cdf = [](const State& d, const Tensor& x) { return igammac(d[0], d[1] / clamp_min(x, 0)); },
 };
 InverseGamma::InverseGamma(const Argument& concentration, const Argument& rate)
     : Distribution(made(kInverseGamma, {concentration, rate})) {}
@@ -144,14 +139,9 @@ static const Family kWeibull{
         [](const State& d) {
           return square(d[0]) * (weibull_gamma(d, 2) - square(weibull_gamma(d, 1)));
         },
-    .mode =
-        [](const State& d) {
-          return d[0] * pow(clamp_min((d[1] - 1) / d[1], 0), 1 / d[1]);
-        },
+    .mode = [](const State& d) { return d[0] * pow(clamp_min((d[1] - 1) / d[1], 0), 1 / d[1]); },
     .entropy =
-        [](const State& d) {
-          return std::numbers::egamma * (1 - 1 / d[1]) + log(d[0] / d[1]) + 1;
-        },
+        [](const State& d) { return std::numbers::egamma * (1 - 1 / d[1]) + log(d[0] / d[1]) + 1; },
     .cdf = [](const State& d,
               const Tensor& x) { return -expm1(-pow(clamp_min(x, 0) / d[0], d[1])); },
     .icdf = [](const State& d, const Tensor& p) { return d[0] * pow(-log1p(-p), 1 / d[1]); },
@@ -168,10 +158,8 @@ const Family kPareto{
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           return d[0] * exp(exponential_noise(shape, d[0].dtype(), generator) / d[1]);
         },
-    .log_prob =
-        [](const State& d, const Tensor& x) {
-          return log(d[1]) + d[1] * log(d[0]) - (d[1] + 1) * log(x);
-        },
+    .log_prob = [](const State& d,
+                   const Tensor& x) { return log(d[1]) + d[1] * log(d[0]) - (d[1] + 1) * log(x); },
     .outside = [](const State& d, const Tensor& x) { return lt(x, d[0]); },
     .inside = 1,
     .mean =
@@ -186,10 +174,8 @@ const Family kPareto{
         },
     .mode = [](const State& d) { return d[0]; },
     .entropy = [](const State& d) { return log(d[0] / d[1]) + 1 + 1 / d[1]; },
-    .cdf =
-        [](const State& d, const Tensor& x) {
-          return -expm1(d[1] * log(d[0] / maximum(x, d[0])));
-        },
+    .cdf = [](const State& d,
+              const Tensor& x) { return -expm1(d[1] * log(d[0] / maximum(x, d[0]))); },
     .icdf = [](const State& d, const Tensor& p) { return d[0] * exp(-log1p(-p) / d[1]); },
 };
 Pareto::Pareto(const Argument& scale, const Argument& alpha)
@@ -217,8 +203,7 @@ static const Family kStudentT{
     .variance =
         [](const State& d) {
           const Tensor finite = gt(d[0], 2), df = where(finite, d[0], 3);
-          return where(gt(d[0], 1), or_infinity(finite, square(d[2]) * df / (df - 2)),
-                       kNotANumber);
+          return where(gt(d[0], 1), or_infinity(finite, square(d[2]) * df / (df - 2)), kNotANumber);
         },
     .mode = [](const State& d) { return d[1]; },
     .entropy =

@@ -10,10 +10,14 @@ namespace {
 
 double spacing_at_1(DType dtype) {
   switch (dtype) {
-    case DType::Float64: return 0x1p-52;
-    case DType::Float16: return 0x1p-10;
-    case DType::BFloat16: return 0x1p-7;
-    default: return 0x1p-23;
+    case DType::Float64:
+      return 0x1p-52;
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
   }
 }
 

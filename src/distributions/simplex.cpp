@@ -21,11 +21,12 @@ Tensor log_gammas(const Tensor& concentration, const Shape& shape,
   return log_gamma_sample(broadcast_to(concentration, shape), generator);
 }
 
-// The mode of a Dirichlet distribution; if all concentrations are below 1, the largest one's corner.
+// The mode of a Dirichlet distribution; if all concentrations are below 1, the largest one's
+// corner.
 Tensor dirichlet_mode(const Tensor& concentration) {
   const Tensor above = clamp_min(concentration - 1, 0);
-  const Tensor corner = one_hot(argmax(concentration, -1), concentration.size(-1),
-                                concentration.dtype());
+  const Tensor corner =
+      one_hot(argmax(concentration, -1), concentration.size(-1), concentration.dtype());
   const Tensor flat = all(lt(concentration, 1), -1, true);
   return where(flat, corner, above / sum(where(flat, 1, above), -1, true));
 }
@@ -55,7 +56,10 @@ const Family kBeta{
           const Tensor total = d[0] + d[1];
           return (d[0] / total) * (d[1] / total) / (total + 1);
         },
-    .mode = [](const State& d) { return select(dirichlet_mode(stack({d[0], d[1]}, -1)), -1, 0); },
+    .mode =
+        [](const State& d) {
+          return select(dirichlet_mode(stack({d[0], d[1]}, -1)), -1, 0);
+        },
     .entropy =
         [](const State& d) {
           return log_beta(d[0], d[1]) - (d[0] - 1) * digamma(d[0]) - (d[1] - 1) * digamma(d[1]) +
@@ -118,7 +122,8 @@ static const Family kRelaxedBernoulli{
     .inside = 0.5,
 };
 RelaxedBernoulli::RelaxedBernoulli(const Argument& temperature, const Probs& probs)
-    : Distribution(made(kRelaxedBernoulli, {temperature, probs.value, ProbsAndLogits(probs).logits})) {}
+    : Distribution(
+          made(kRelaxedBernoulli, {temperature, probs.value, ProbsAndLogits(probs).logits})) {}
 RelaxedBernoulli::RelaxedBernoulli(const Argument& temperature, const Logits& logits)
     : Distribution(
           made(kRelaxedBernoulli, {temperature, ProbsAndLogits(logits).probs, logits.value})) {}
@@ -231,7 +236,8 @@ const Family kContinuousBernoulli{
         },
 };
 ContinuousBernoulli::ContinuousBernoulli(const Probs& probs)
-    : Distribution(made(kContinuousBernoulli, {ProbsAndLogits(probs).inner, ProbsAndLogits(probs).logits})) {}
+    : Distribution(made(kContinuousBernoulli,
+                        {ProbsAndLogits(probs).inner, ProbsAndLogits(probs).logits})) {}
 ContinuousBernoulli::ContinuousBernoulli(const Logits& logits)
     : Distribution(made(kContinuousBernoulli, {ProbsAndLogits(logits).inner, logits.value})) {}
 

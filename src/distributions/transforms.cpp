@@ -14,6 +14,7 @@ using Rule = std::shared_ptr<const TransformRule>;
 // A transform of numbers without parameters that grows everywhere, as a row of functions.
 struct NumberMap {
   const char* name;
+  Op op;  // of forward(), or Op::kCount
   Tensor (*forward)(const Tensor& x);
   Tensor (*inverse)(const Tensor& y);
   Tensor (*log_slope)(const Tensor& x, const Tensor& y);
@@ -23,7 +24,12 @@ class NumberRule final : public TransformRule {
   explicit NumberRule(const NumberMap& map) : map_(map) {}
   const char* name() const override { return map_.name; }
   Tensor forward(const Tensor& x) const override { return map_.forward(x); }
-  Tensor inverse(const Tensor& y) const override { return map_.inverse(y); }
+  // The inverse of a result is its argument, also where results are rounded to 1. An evaluated
+  // result may not know its argument any more.
+  Tensor inverse(const Tensor& y) const override {
+    const bool is_result = y.node()->op == map_.op && y.node()->input_count == 1;
+    return is_result ? input_of(y, 0) : map_.inverse(y);
+  }
   Tensor log_abs_det_jacobian(const Tensor& x, const Tensor& y) const override {
     return map_.log_slope(x, y);
   }
@@ -33,29 +39,29 @@ class NumberRule final : public TransformRule {
   const NumberMap& map_;
 };
 
-// y in (0, 1), away from the ends, where the inverse is infinite.
-Tensor inside_unit(const Tensor& y) {
-  const double edge = y.dtype() == DType::Float64 ? 0x1p-53 : 0x1p-24;
-  return clamp(y, y.dtype() == DType::Float64 ? 0x1p-1022 : 0x1p-126, 1 - edge);
+// y, but below 1, where the inverse is infinite.
+Tensor below_1(const Tensor& y) {
+  return clamp_max(y, 1 - (y.dtype() == DType::Float64 ? 0x1p-53 : 0x1p-24));
 }
 
-constexpr NumberMap kExp{"exp_transform", [](const Tensor& x) { return exp(x); },
+constexpr NumberMap kExp{"exp_transform", Op::Exp, [](const Tensor& x) { return exp(x); },
                          [](const Tensor& y) { return log(y); },
                          [](const Tensor& x, const Tensor&) { return x; }};
 constexpr NumberMap kSigmoid{
-    "sigmoid_transform", [](const Tensor& x) { return sigmoid(x); },
-    [](const Tensor& y) { return logit(inside_unit(y)); },
+    "sigmoid_transform", Op::Sigmoid, [](const Tensor& x) { return sigmoid(x); },
+    [](const Tensor& y) {
+      return logit(clamp_min(below_1(y), y.dtype() == DType::Float64 ? 0x1p-1022 : 0x1p-126));
+    },
     [](const Tensor& x, const Tensor&) { return logsigmoid(x) + logsigmoid(-x); }};
-constexpr NumberMap kTanh{
-    "tanh_transform", [](const Tensor& x) { return tanh(x); },
-    [](const Tensor& y) { return atanh(y); },
-    [](const Tensor& x, const Tensor&) {
-      return logsigmoid(x * 2) + logsigmoid(x * -2) + 2 * std::numbers::ln2;
-    }};
-constexpr NumberMap kSoftplus{
-    "softplus_transform", [](const Tensor& x) { return logaddexp(x, zeros_like(x)); },
-    [](const Tensor& y) { return y + log(-expm1(-y)); },
-    [](const Tensor& x, const Tensor&) { return logsigmoid(x); }};
+constexpr NumberMap kTanh{"tanh_transform", Op::Tanh, [](const Tensor& x) { return tanh(x); },
+                          [](const Tensor& y) { return atanh(-below_1(-below_1(y))); },
+                          [](const Tensor& x, const Tensor&) {
+                            return logsigmoid(x * 2) + logsigmoid(x * -2) + 2 * std::numbers::ln2;
+                          }};
+constexpr NumberMap kSoftplus{"softplus_transform", Op::kCount,
+                              [](const Tensor& x) { return logaddexp(x, zeros_like(x)); },
+                              [](const Tensor& y) { return y + log(-expm1(-y)); },
+                              [](const Tensor& x, const Tensor&) { return logsigmoid(x); }};
 
 // The tensor, or the number as a tensor of this dtype.
 Tensor as_operand(const Argument& argument, DType dtype) {
@@ -126,9 +132,7 @@ class StickBreakingRule final : public TransformRule {
 
  private:
   // log(n), …, log(1)
-  static Tensor counts(const Tensor& x) {
-    return log(arange(x.size(-1), 0, -1, x.dtype()));
-  }
+  static Tensor counts(const Tensor& x) { return log(arange(x.size(-1), 0, -1, x.dtype())); }
   static Tensor offset(const Tensor& x) { return x - counts(x); }
 };
 

@@ -132,7 +132,8 @@ TEST_CASE("distributions.numbers_and_integers") {
   CHECK(Normal(draw({3}, 1), 1).scale().dtype() == DType::Float64);
   CHECK(Normal(draw({3}, 1), draw({1}, 2, DType::Float32)).scale().dtype() == DType::Float64);
   CHECK(Normal(draw({4, 1}, 1), exp(draw({3}, 2))).batch_shape() == Shape{4, 3});
-  CHECK(Binomial(Tensor::from({3, 4}, {2}), Probs{0.5}).mean().to_vector<float>()[0] == doctest::Approx(1.5));
+  CHECK(Binomial(Tensor::from({3, 4}, {2}), Probs{0.5}).mean().to_vector<float>()[0] ==
+        doctest::Approx(1.5));
   CHECK(Poisson(2.0).log_prob(Tensor::from({1, 2}, {2})).dtype() == DType::Float32);
   CHECK(Multinomial(3, Logits{draw({2}, 1)}).total_count() == 3);
   CHECK(Chi2(4).df().item() == doctest::Approx(4));
@@ -140,7 +141,9 @@ TEST_CASE("distributions.numbers_and_integers") {
 }
 
 TEST_CASE("distributions.outside_of_the_support") {
-  const auto density = [](const Distribution& d, double x) { return d.log_prob(scalar(x, DType::Float64)).item(); };
+  const auto density = [](const Distribution& d, double x) {
+    return d.log_prob(scalar(x, DType::Float64)).item();
+  };
   CHECK(density(Exponential(1), -0.5) == -kLimitless);
   CHECK(density(Exponential(1), 0) == 0);
   CHECK(density(Gamma(2, 1), -1) == -kLimitless);
@@ -190,7 +193,8 @@ TEST_CASE("distributions.refusals") {
   CHECK_THROWS_AS(LowRankMultivariateNormal(0, zeros({3, 2}), ones({2})), ShapeError);
   CHECK_THROWS_AS(Independent(Normal(zeros({3}), 1), 2), ValueError);
   CHECK_THROWS_AS(MixtureSameFamily(Normal(0, 1), Normal(0, 1)), ValueError);
-  CHECK_THROWS_AS(MixtureSameFamily(Categorical(Logits{zeros({3})}), Normal(zeros({2}), 1)), ShapeError);
+  CHECK_THROWS_AS(MixtureSameFamily(Categorical(Logits{zeros({3})}), Normal(zeros({2}), 1)),
+                  ShapeError);
   CHECK_THROWS_AS(TransformedDistribution(Normal(0, 1), stick_breaking_transform()), ShapeError);
   CHECK_THROWS_AS(Normal(zeros({3}), 1).log_prob(zeros({4})), ShapeError);
   CHECK_THROWS_AS(Normal(zeros({3}), 1).log_prob(Tensor()), ValueError);
@@ -220,7 +224,8 @@ TEST_CASE("distributions.enumerate_support") {
   CHECK(allclose(one_hot.log_prob(one_hot.enumerate_support()), d.log_prob(all)));
   CHECK(Bernoulli(Probs{draw({4}, 1) * 0 + 0.5}).enumerate_support().shape() == Shape{2, 4});
   const Binomial counts(Tensor::from({3.0, 5.0}, {2}), Probs{0.3});
-  CHECK(allclose(sum(exp(counts.log_prob(counts.enumerate_support())), 0), ones({2}, DType::Float64)));
+  CHECK(allclose(sum(exp(counts.log_prob(counts.enumerate_support())), 0),
+                 ones({2}, DType::Float64)));
 }
 
 TEST_CASE("distributions.independent") {
@@ -245,7 +250,8 @@ TEST_CASE("distributions.independent") {
 
 TEST_CASE("distributions.mixture") {
   const Tensor weights = Tensor::from({0.2, 0.5, 0.3}, {3});
-  const Tensor loc = Tensor::from({-3.0, 0.0, 4.0}, {3}), scale = Tensor::from({0.5, 1.0, 2.0}, {3});
+  const Tensor loc = Tensor::from({-3.0, 0.0, 4.0}, {3}),
+               scale = Tensor::from({0.5, 1.0, 2.0}, {3});
   const MixtureSameFamily d(Categorical(Probs{weights}), Normal(loc, scale));
   CHECK(d.batch_shape() == Shape{});
   const Tensor x = linspace(-8, 12, 5, DType::Float64);
@@ -260,7 +266,8 @@ TEST_CASE("distributions.mixture") {
   CHECK(mean(cast(lt(sample, -2), DType::Float64)).item() ==
         doctest::Approx(d.cdf(scalar(-2.0)).item()).epsilon(0.03));
   // Vectors: events keep their axes.
-  const MixtureSameFamily vectors(Categorical(Probs{ones({2, 3})}), Independent(Normal(draw({2, 3, 4}, 1), 1), 1));
+  const MixtureSameFamily vectors(Categorical(Probs{ones({2, 3})}),
+                                  Independent(Normal(draw({2, 3, 4}, 1), 1), 1));
   CHECK(vectors.batch_shape() == Shape{2});
   CHECK(vectors.event_shape() == Shape{4});
   CHECK(vectors.sample({5}).shape() == Shape{5, 2, 4});
@@ -309,7 +316,8 @@ TEST_CASE("distributions.transforms") {
   std::vector<Tensor> columns;
   for (std::int64_t k = 0; k < 4; ++k) columns.push_back(grad(sum(select(y, -1, k)), in));
   const Tensor jacobian = stack(columns, -2);
-  CHECK(allclose(sticks.log_abs_det_jacobian(in, y), linalg::slogdet(jacobian).logabsdet, 1e-9, 1e-9));
+  CHECK(allclose(sticks.log_abs_det_jacobian(in, y), linalg::slogdet(jacobian).logabsdet, 1e-9,
+                 1e-9));
   // Axes of events.
   const Transform three = independent_transform(exp_transform(), 1);
   CHECK(allclose(three.log_abs_det_jacobian(rows, exp(rows)), sum(rows, -1)));
@@ -325,12 +333,15 @@ TEST_CASE("distributions.transformed") {
   const Tensor x = d.rsample({4}, Generator(1));
   CHECK(allclose(d.log_prob(x), expected.log_prob(x)));
   CHECK(allclose(d.cdf(x), expected.cdf(x)));
-  CHECK(allclose(d.icdf(full({3}, 0.3, DType::Float64)), expected.icdf(full({3}, 0.3, DType::Float64))));
+  CHECK(allclose(d.icdf(full({3}, 0.3, DType::Float64)),
+                 expected.icdf(full({3}, 0.3, DType::Float64))));
   // A falling transform.
   const TransformedDistribution falling(Exponential(2), affine_transform(0, -1));
   CHECK(falling.cdf(scalar(-1.0)).item() == doctest::Approx(std::exp(-2)));
   CHECK(falling.icdf(scalar(0.25)).item() == doctest::Approx(std::log(0.25) / 2));
-  CHECK_THROWS_AS(TransformedDistribution(Normal(0, 1), Transform(std::make_shared<Wave>())).cdf(scalar(0.0)), NotSupported);
+  CHECK_THROWS_AS(
+      TransformedDistribution(Normal(0, 1), Transform(std::make_shared<Wave>())).cdf(scalar(0.0)),
+      NotSupported);
   // Parameters of the transform make the batch larger.
   const TransformedDistribution wide(Normal(0, 1), affine_transform(zeros({5}), ones({5})));
   CHECK(wide.batch_shape() == Shape{5});
@@ -348,9 +359,20 @@ TEST_CASE("distributions.transformed") {
   const TransformedDistribution p(Normal(loc, scale), shared), q(Normal(0, 1), shared);
   CHECK(allclose(kl_divergence(p, q), kl_divergence(Normal(loc, scale), Normal(0, 1))));
   CHECK_THROWS_AS(kl_divergence(p, d), NotSupported);
+  // Results that are rounded to 1: of a value that is known, the argument is taken, otherwise a
+  // number near it.
+  const Tensor far = variable(full({}, 12, DType::Float32));
+  const TransformedDistribution squashed(Normal(far, 1), shared);
+  const Tensor drawn = squashed.rsample({}, Generator(1));
+  const double by_hand = (Normal(12, 1).log_prob(Normal(12, 1).sample({}, Generator(1))) -
+                          2 * std::log(2.0) + 2 * Normal(12, 1).sample({}, Generator(1)))
+                             .item();
+  CHECK(squashed.log_prob(drawn).item() == doctest::Approx(by_hand).epsilon(1e-4));
+  CHECK(std::isfinite(squashed.log_prob(ones({})).item()));
   // tanh of a normal number is the policy of soft actor-critic: finite also for large actions.
   const Tensor action = variable(scalar(8.0));
-  CHECK(std::isfinite(grad(sum(shared.log_abs_det_jacobian(action, shared(action))), action).item()));
+  CHECK(
+      std::isfinite(grad(sum(shared.log_abs_det_jacobian(action, shared(action))), action).item()));
 }
 
 TEST_CASE("distributions.kl_by_samples") {
@@ -375,7 +397,8 @@ TEST_CASE("distributions.kl_by_samples") {
 TEST_CASE("distributions.multivariate_normal") {
   const Tensor factor = tril(draw({2, 3, 3}, 1)) * 0.3 + eye(3, 3, DType::Float64);
   const Tensor covariance = matmul(factor, transpose(factor)), loc = draw({3}, 2);
-  const MultivariateNormal by_factor(loc, ScaleTril{factor}), by_covariance(loc, CovarianceMatrix{covariance});
+  const MultivariateNormal by_factor(loc, ScaleTril{factor}),
+      by_covariance(loc, CovarianceMatrix{covariance});
   const MultivariateNormal by_precision(loc, PrecisionMatrix{linalg::inv(covariance)});
   CHECK(allclose(by_covariance.scale_tril(), factor));
   CHECK(allclose(by_precision.scale_tril(), factor));
@@ -388,7 +411,8 @@ TEST_CASE("distributions.multivariate_normal") {
   const MultivariateNormal first(loc, ScaleTril{select(factor, 0, 0)});
   CHECK(allclose(first.log_prob(draw({5, 3}, 3)), select(by_factor.log_prob(x), 1, 0)));
   // The upper triangle is not read.
-  const MultivariateNormal full_matrix(loc, ScaleTril{factor + triu(ones({3, 3}, DType::Float64), 1)});
+  const MultivariateNormal full_matrix(loc,
+                                       ScaleTril{factor + triu(ones({3, 3}, DType::Float64), 1)});
   CHECK(allclose(full_matrix.log_prob(x), by_factor.log_prob(x)));
   const Tensor low = draw({3, 2}, 4), diagonal = exp(draw({3}, 5));
   const LowRankMultivariateNormal low_rank(loc, low, diagonal);
@@ -418,7 +442,8 @@ TEST_CASE("distributions.gradients_of_parameters") {
   CHECK(allclose(slope, one_hot(actions, 3, DType::Float64) - softmax(logits)));
   const Tensor mu = variable(draw({4}, 1)), log_scale = variable(draw({4}, 2));
   const Normal q(mu, exp(log_scale));
-  const Tensor loss = sum(kl_divergence(q, Normal(0, 1)) - Normal(0, 1).log_prob(q.rsample({}, Generator(3))));
+  const Tensor loss =
+      sum(kl_divergence(q, Normal(0, 1)) - Normal(0, 1).log_prob(q.rsample({}, Generator(3))));
   const std::vector<Tensor> both{mu, log_scale};
   for (const Tensor& each : grad(loss, both)) CHECK(all(isfinite(each)).item() == 1);
   // At the ends of the support.
@@ -426,5 +451,6 @@ TEST_CASE("distributions.gradients_of_parameters") {
   const Tensor at_0 = Gamma(one, one).log_prob(scalar(0.0, DType::Float64));
   CHECK(at_0.item() == doctest::Approx(0));
   CHECK(Bernoulli(Logits{scalar(kLimitless)}).log_prob(scalar(1.0)).item() == 0);
-  CHECK(Categorical(Logits{Tensor::from({0.0, -kLimitless}, {2})}).entropy().item() == doctest::Approx(0));
+  CHECK(Categorical(Logits{Tensor::from({0.0, -kLimitless}, {2})}).entropy().item() ==
+        doctest::Approx(0));
 }

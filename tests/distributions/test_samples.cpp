@@ -124,7 +124,8 @@ double chi_squared(const Distribution& d, const Tensor& sample, double low, doub
 // -dP / da / p of Gamma(a, 1) at x, by central differences of the distribution function.
 double numeric_slope(double a, double x) {
   const double h = a * 1e-4;
-  const double upper = igamma(wide(a + h), wide(x)).item(), lower = igamma(wide(a - h), wide(x)).item();
+  const double upper = igamma(wide(a + h), wide(x)).item(),
+               lower = igamma(wide(a - h), wide(x)).item();
   const double density = exp(Gamma(wide(a), 1).log_prob(wide(x))).item();
   return -(upper - lower) / (2 * h) / density;
 }
@@ -141,8 +142,8 @@ TEST_CASE("distributions.samples_of_numbers") {
 
 TEST_CASE("distributions.samples_of_numbers_float32") {
   const Tensor one = scalar(1);
-  const std::vector<Distribution> all{Normal(one, 2), Gamma(one * 0.3, 2), Gamma(one * 40, 2), Gumbel(one, 2),
-                                      Exponential(one), Laplace(one, 1)};
+  const std::vector<Distribution> all{Normal(one, 2), Gamma(one * 0.3, 2), Gamma(one * 40, 2),
+                                      Gumbel(one, 2), Exponential(one),    Laplace(one, 1)};
   for (const Distribution& d : all) {
     INFO(std::string(d.name()));
     const Tensor sample = d.sample({kCount}, Generator(3)).compute();
@@ -167,9 +168,9 @@ TEST_CASE("distributions.samples_of_counts") {
       {"poisson of 50", Poisson(wide(50)), 15, 100},
       {"poisson of 3000", Poisson(wide(3000)), 2700, 3300},
       {"binomial of 5", Binomial(wide(5), Probs{wide(0.4)}), 0, 5},
-      {"binomial of 20, turned", Binomial(wide(20), Probs{wide(0.9)}), 0, 20},
+      {"binomial of 20, mirrored", Binomial(wide(20), Probs{wide(0.9)}), 0, 20},
       {"binomial of 40", Binomial(wide(40), Probs{wide(0.3)}), 0, 40},
-      {"binomial of 40, turned", Binomial(wide(40), Probs{wide(0.6)}), 0, 40},
+      {"binomial of 40, mirrored", Binomial(wide(40), Probs{wide(0.6)}), 0, 40},
       {"binomial of 5000", Binomial(wide(5000), Probs{wide(0.5)}), 2300, 2700},
       {"binomial of 1e6", Binomial(wide(1e6), Probs{wide(1e-5)}), 0, 40},
       {"negative_binomial", NegativeBinomial(wide(2.5), Probs{wide(0.7)}), 0, 60},
@@ -211,7 +212,9 @@ TEST_CASE("distributions.samples_of_vectors") {
   check_moments(Dirichlet(Tensor::from({1e-3, 2e-3}, {2})), 0.02);
   const Tensor factor = Tensor::from({1.0, 0.0, 0.0, 0.5, 2.0, 0.0, -1.0, 0.3, 0.2}, {3, 3});
   check_moments(MultivariateNormal(Tensor::from({1.0, 2.0, 3.0}, {3}), ScaleTril{factor}), 0.03);
-  check_moments(LowRankMultivariateNormal(0, slice(factor, 1, 0, 2), Tensor::from({0.1, 0.2, 3.0}, {3})), 0.03);
+  check_moments(
+      LowRankMultivariateNormal(0, slice(factor, 1, 0, 2), Tensor::from({0.1, 0.2, 3.0}, {3})),
+      0.03);
   // Small and large means side by side.
   const Tensor rates = Tensor::from({0.5, 9.0, 11.0, 200.0}, {4});
   check_moments(Poisson(rates), 0.04);
@@ -220,8 +223,10 @@ TEST_CASE("distributions.samples_of_vectors") {
   const MultivariateNormal normal(0, ScaleTril{factor});
   const Tensor x = normal.sample({40000}, Generator(2)).compute();
   CHECK(allclose(cov(transpose(x, 0, 1)), normal.covariance_matrix(), 0.05, 0.05));
-  const Tensor relaxed = RelaxedOneHotCategorical(0.05, Logits{logits}).sample({40000}, Generator(4)).compute();
-  CHECK(allclose(mean(one_hot(argmax(relaxed, -1), 3, DType::Float64), 0), softmax(logits), 0, 0.01));
+  const Tensor relaxed =
+      RelaxedOneHotCategorical(0.05, Logits{logits}).sample({40000}, Generator(4)).compute();
+  CHECK(
+      allclose(mean(one_hot(argmax(relaxed, -1), 3, DType::Float64), 0), softmax(logits), 0, 0.01));
 }
 
 TEST_CASE("distributions.gradients_of_gamma_samples") {
@@ -252,7 +257,8 @@ TEST_CASE("distributions.slopes_of_gamma_samples") {
   const auto count = static_cast<std::int64_t>(a.size());
   const Tensor all = Tensor::from(a, {count}), at = Tensor::from(log_samples, {count});
   const Numbers found = numbers(log_gamma_slope(all, at));
-  const Numbers rounded = numbers(log_gamma_slope(cast(all, DType::Float32), cast(at, DType::Float32)));
+  const Numbers rounded =
+      numbers(log_gamma_slope(cast(all, DType::Float32), cast(at, DType::Float32)));
   for (std::size_t k = 0; k < found.size(); ++k) {
     CAPTURE(a[k]);
     CAPTURE(log_samples[k]);
@@ -278,7 +284,9 @@ TEST_CASE("distributions.second_gradients_of_gamma_samples") {
     for (std::int64_t k = 0; k < 20; ++k) {
       const double here = x[k].item(), h = at * 1e-3;
       const double along = numeric_slope(at, here);
-      expected += (numeric_slope(at + h, here + h * along) - numeric_slope(at - h, here - h * along)) / (2 * h);
+      expected +=
+          (numeric_slope(at + h, here + h * along) - numeric_slope(at - h, here - h * along)) /
+          (2 * h);
     }
     CHECK(std::abs(second - expected) < 1e-2 * std::abs(expected) + 1e-4);
   }

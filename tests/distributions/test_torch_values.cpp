@@ -154,7 +154,8 @@ Tensor slopes(const Tensor& result, const Tensors& of) {
 // In float32, values have rounding errors that steep densities multiply.
 double tolerance_of(DType dtype, const std::string& family, const std::string& function) {
   if (family == "VonMises") return 1e-5;  // PyTorch's Bessel functions are approximations
-  if (dtype == DType::Float64) return function == "kl" || function.starts_with("grad") ? 1e-8 : 1e-9;
+  if (dtype == DType::Float64)
+    return function == "kl" || function.starts_with("grad") ? 1e-8 : 1e-9;
   return 2e-2;
 }
 
@@ -167,7 +168,8 @@ class Checker {
     const Distribution d = kind_.make(parameters_);
     const double tolerance = tolerance_of(dtype_, d.name(), line.name);
     INFO("function ", line.name);
-    if (line.name == "grad" || line.name == "grad_parameters") return check_slopes(d, line, tolerance);
+    if (line.name == "grad" || line.name == "grad_parameters")
+      return check_slopes(d, line, tolerance);
     check_numbers(result(d, line), line.after, tolerance);
   }
 
@@ -217,7 +219,8 @@ void check_pair(std::istream& file, const std::string& p, const std::string& q,
   std::string text;
   std::getline(file, text);
   const Line line = parsed(text);
-  check_numbers(kl_divergence(left.make(a), right.make(b)), line.after, tolerance_of(dtype, p, "kl"));
+  check_numbers(kl_divergence(left.make(a), right.make(b)), line.after,
+                tolerance_of(dtype, p, "kl"));
 }
 
 void check_all(DType dtype) {
