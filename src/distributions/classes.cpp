@@ -8,7 +8,7 @@
 namespace tenon::distributions {
 namespace {
 
-constexpr ParameterOf kProbs{"probs", Range::Any, 1}, kLogits{"logits", Range::Any, 1};
+constexpr ParameterOf kClassProbs{"probs", Range::Any, 1}, kClassLogits{"logits", Range::Any, 1};
 
 std::int64_t classes(const State& d) { return d[0].shape().at(-1); }
 
@@ -53,7 +53,7 @@ std::int64_t checked_count(std::int64_t count) {
 
 const Family kCategorical{
     .name = "Categorical",
-    .parameters = {kProbs, kLogits},
+    .parameters = {kClassProbs, kClassLogits},
     .draw = drawn_classes,
     .log_prob =
         [](const State& d, const Tensor& x) {
@@ -76,7 +76,7 @@ Categorical::Categorical(const Logits& logits)
 
 const Family kOneHotCategorical{
     .name = "OneHotCategorical",
-    .parameters = {kProbs, kLogits},
+    .parameters = {kClassProbs, kClassLogits},
     .value_axes = 1,
     .draw =
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
@@ -98,7 +98,7 @@ OneHotCategorical::OneHotCategorical(const Logits& logits)
 
 static const Family kMultinomial{
     .name = "Multinomial",
-    .parameters = {kProbs, kLogits},
+    .parameters = {kClassProbs, kClassLogits},
     .value_axes = 1,
     .in_double = true,
     .draw =
@@ -144,7 +144,7 @@ Tensor gumbel_softmax(const Tensor& logits, double temperature, bool hard, int a
   const int last = axis_of("gumbel_softmax", axis, logits.rank());
   const Tensor in = to_floating(logits);
   const Tensor noise = distributions::gumbel_noise(in.shape(), in.dtype(), generator);
-  const Tensor soft = softmax((in + noise) / temperature, last);
+  Tensor soft = softmax((in + noise) / temperature, last);
   if (!hard) return soft;
   const Tensor corner = scatter(zeros_like(soft), last, argmax(soft, last, true), 1);
   return corner + (soft - detach(soft));

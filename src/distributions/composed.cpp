@@ -131,7 +131,7 @@ std::shared_ptr<const State> transformed(const Distribution& base, const Transfo
 Tensor inverse_of(const State& d, const Tensor& y) { return d.transforms[0].rule().inverse(y); }
 
 Tensor sign_of(const State& d, const char* function) {
-  const Tensor sign = d.transforms[0].rule().sign();
+  Tensor sign = d.transforms[0].rule().sign();
   if (!sign.defined()) refuse(d, function, ": the transform neither grows nor falls everywhere");
   return sign;
 }

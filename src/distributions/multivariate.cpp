@@ -9,7 +9,7 @@
 namespace tenon::distributions {
 namespace {
 
-constexpr ParameterOf kLoc{"loc", Range::Any, 1};
+constexpr ParameterOf kLocVector{"loc", Range::Any, 1};
 
 void require_square_matrices(const char* name, const Tensor& matrix) {
   require_defined("MultivariateNormal", matrix);
@@ -79,7 +79,7 @@ Tensor squared_distance(const Tensor& factor, const Tensor& difference) {
 
 const Family kMultivariateNormal{
     .name = "MultivariateNormal",
-    .parameters = {kLoc, {"scale_tril", Range::Any, 2}},
+    .parameters = {kLocVector, {"scale_tril", Range::Any, 2}},
     .value_axes = 1,
     .reparameterized = true,
     .draw =
@@ -127,7 +127,7 @@ Tensor MultivariateNormal::precision_matrix() const {
 
 const Family kLowRankMultivariateNormal{
     .name = "LowRankMultivariateNormal",
-    .parameters = {kLoc, {"cov_factor", Range::Any, 2}, {"cov_diag", Range::Positive, 1}},
+    .parameters = {kLocVector, {"cov_factor", Range::Any, 2}, {"cov_diag", Range::Positive, 1}},
     .value_axes = 1,
     .reparameterized = true,
     .draw =

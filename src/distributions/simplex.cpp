@@ -114,9 +114,9 @@ static const Family kRelaxedBernoulli{
         },
     .log_prob =
         [](const State& d, const Tensor& x) {
-          const Tensor low = log(x), high = log1p(-x), t = d[0];
-          const Tensor difference = d[2] - (low - high) * t;
-          return log(t) + difference - softplus(difference) * 2 - low - high;
+          const Tensor low = log(x), high = log1p(-x);
+          const Tensor difference = d[2] - (low - high) * d[0];
+          return log(d[0]) + difference - softplus(difference) * 2 - low - high;
         },
     .outside = not_in_unit,
     .inside = 0.5,
