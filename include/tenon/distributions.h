@@ -5,8 +5,9 @@
 // the shape sample + batch + event, where the event shape is [] for numbers and [n] for vectors.
 // Parameters are floating point; integers become float32, and a plain number takes the dtype of the
 // other parameters. A parameter of a wrong shape throws ShapeError, and a plain number out of range
-// throws ValueError, when the distribution is made. Elements of tensors are not checked: they give
-// NaN. A function that a distribution has no closed form for throws NotSupported.
+// throws ValueError, when the distribution is made. Elements of tensors are not checked: those out
+// of range give results without meaning, mostly NaN. A function that a distribution has no closed
+// form for throws NotSupported.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +82,7 @@ class TENON_API Distribution {
   const Shape& event_shape() const noexcept;
   /// A parameter, broadcast to the batch shape: "loc", "scale". Throws ValueError that lists the
   /// names.
-  const Tensor& parameter(std::string_view name) const;
+  Tensor parameter(std::string_view name) const;
   /// The same distribution with its parameters broadcast to this batch shape.
   Distribution expand(const Shape& batch_shape) const;
 

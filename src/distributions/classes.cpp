@@ -25,11 +25,8 @@ Tensor drawn_classes(const State& d, const Shape& shape, const OptionalGenerator
   return reshape(transpose(minimum(found, classes(d) - 1), 0, 1), to_ints(shape));
 }
 
-Tensor entropy_of_classes(const State& d) {
-  // A class of probability 0 adds nothing.
-  const Tensor finite = clamp_min(d[1], -1e30);
-  return -sum(d[0] * finite, -1);
-}
+// A class of probability 0 adds nothing, also to the gradient.
+Tensor entropy_of_classes(const State& d) { return -sum(d[0] * where(eq(d[0], 0), 0, d[1]), -1); }
 
 Tensor not_one_hot(const State&, const Tensor& x) {
   return any(ne(x, 0) & ne(x, 1), -1) | ne(sum(x, -1), 1);

@@ -187,7 +187,7 @@ const char* Distribution::name() const noexcept { return state_->family->name; }
 const Shape& Distribution::batch_shape() const noexcept { return state_->batch; }
 const Shape& Distribution::event_shape() const noexcept { return state_->event; }
 
-const Tensor& Distribution::parameter(std::string_view name) const {
+Tensor Distribution::parameter(std::string_view name) const {
   const State& d = *state_;
   std::string names;
   for (std::size_t k = 0; k < d.parameters.size(); ++k) {

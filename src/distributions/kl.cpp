@@ -54,8 +54,7 @@ Tensor category_pair(const State& p, const State& q) {
   if (p[0].size(-1) != q[0].size(-1))
     throw make_error<ShapeError>(where("kl_divergence"), ": distributions of ", p[0].size(-1),
                                  " and ", q[0].size(-1), " classes");
-  const Tensor terms = p[0] * (p[1] - q[1]);
-  return sum(where(eq(p[0], 0), 0, terms), -1);
+  return sum(p[0] * where(eq(p[0], 0), 0, p[1] - q[1]), -1);
 }
 Tensor dirichlet_pair(const State& p, const State& q) {
   const Tensor p_total = sum(p[0], -1), q_total = sum(q[0], -1);

@@ -60,7 +60,8 @@ Tensor accepted(const Tensor& wanted, Numbers blocks, const Round& round) {
 // concentration + 1 is multiplied by u^(1 / concentration).
 Tensor log_gamma_draw(const Tensor& concentration, const OptionalGenerator& generator) {
   const Shape shape = concentration.shape();
-  const Tensor a = cast(concentration, DType::Float64), small = lt(a, 1);
+  const Tensor given = cast(concentration, DType::Float64), small = lt(given, 1);
+  const Tensor a = where(lt(given, 0), kNotANumber, given);
   const Tensor d = where(small, a + 1, a) - 1.0 / 3, c = rsqrt(d * 9);
   const auto round = [&] {
     const Tensor x = randn(shape, DType::Float64, generator);
@@ -125,15 +126,23 @@ Tensor sequential_search(const Tensor& first, const Ratio& ratio,
   return repeated(begin, {12, 52}, step, [](const Tensors& carry) { return gt(carry[0], 0); })[2];
 }
 
-// log(k!) of whole numbers k >= 0 by Stirling's series, shifted by 8.
-Tensor log_factorial(const Tensor& k) {
+// log(k!) - (k log(z) - z) for whole numbers k >= 0 and z = k + 9, by Stirling's series of z.
+Tensor rest_of_factorial(const Tensor& k, const Tensor& z) {
   constexpr double kSeries[] = {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680,
                                 1.0 / 1260,      -1.0 / 360, 1.0 / 12};
-  Tensor shift = k + 1;
-  for (int i = 2; i <= 8; ++i) shift = shift * (k + static_cast<double>(i));
-  const Tensor z = k + 9, inverse = 1 / z;
-  return (z - 0.5) * log(z) - z + kHalfLogTwoPi + inverse * polynomial(square(inverse), kSeries) -
-         log(shift);
+  const Tensor inverse = 1 / z;
+  Tensor shift = (k + 1) * inverse;
+  for (int i = 2; i <= 8; ++i) shift = shift * ((k + static_cast<double>(i)) * inverse);
+  return log(sqrt(z) / shift) + kHalfLogTwoPi + inverse * polynomial(square(inverse), kSeries);
+}
+Tensor log_factorial(const Tensor& k) {
+  const Tensor z = k + 9;
+  return k * log(z) - z + rest_of_factorial(k, z);
+}
+// The logarithm of the probability of k, without differences of numbers as large as the rate.
+Tensor log_poisson(const Tensor& k, const Tensor& rate) {
+  const Tensor z = k + 9, away = z - rate;
+  return away - k * log1p(away / rate) - rest_of_factorial(k, z);
 }
 
 constexpr double kSmallMean = 10;
@@ -186,12 +195,11 @@ Tensor poisson_sample(const Tensor& rate, const OptionalGenerator& generator) {
   const Tensor all = cast(detach(rate), DType::Float64), small = lt(all, kSmallMean);
   const Tensor few = sequential_search(
       where(small, exp(-all), kNotANumber), [&](const Tensor& k) { return all / k; }, generator);
-  const Tensor high = where(small, kSmallMean, all), log_high = log(high);
+  const Tensor high = where(small, kSmallMean, all);
   const Tensor b = sqrt(high) * 2.53 + 0.931;
   const Hat hat{high + 0.43, b * 0.02483 - 0.059, b, log(1.1239 + 1.1328 / (b - 3.4))};
   const auto log_probability = [&](const Tensor& k) {
-    const Tensor inside = clamp_min(k, 0);
-    return where(lt(k, 0), -kInfinite, inside * log_high - high - log_factorial(inside));
+    return where(lt(k, 0), -kInfinite, log_poisson(clamp_min(k, 0), high));
   };
   return cast(transformed_rejection(few, hat, log_probability, generator), rate.dtype());
 }

@@ -21,6 +21,12 @@ Tensor log_gammas(const Tensor& concentration, const Shape& shape,
   return log_gamma_sample(broadcast_to(concentration, shape), generator);
 }
 
+// Probabilities without 0 and 1, where densities can be infinite.
+Tensor inside_unit(const Tensor& x) {
+  const bool is_double = x.dtype() == DType::Float64;
+  return clamp(x, is_double ? 0x1p-1022 : 0x1p-126, 1 - (is_double ? 0x1p-53 : 0x1p-24));
+}
+
 // The mode of a Dirichlet distribution; if all concentrations are below 1, the largest one's
 // corner.
 Tensor dirichlet_mode(const Tensor& concentration) {
@@ -42,7 +48,7 @@ const Family kBeta{
     .draw =
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           const Tensor a = log_gammas(d[0], shape, generator);
-          return sigmoid(a - log_gammas(d[1], shape, generator));
+          return inside_unit(sigmoid(a - log_gammas(d[1], shape, generator)));
         },
     .log_prob =
         [](const State& d, const Tensor& x) {
@@ -77,7 +83,7 @@ const Family kDirichlet{
     .reparameterized = true,
     .draw =
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
-          return softmax(log_gammas(d[0], shape, generator), -1);
+          return inside_unit(softmax(log_gammas(d[0], shape, generator), -1));
         },
     .log_prob =
         [](const State& d, const Tensor& x) {
@@ -110,7 +116,7 @@ static const Family kRelaxedBernoulli{
     .draw =
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           const Tensor noise = logit(open_uniform(shape, d[0].dtype(), generator));
-          return sigmoid((d[2] + noise) / d[0]);
+          return inside_unit(sigmoid((d[2] + noise) / d[0]));
         },
     .log_prob =
         [](const State& d, const Tensor& x) {
@@ -136,7 +142,7 @@ static const Family kRelaxedOneHotCategorical{
     .draw =
         [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
           const Tensor noise = gumbel_noise(shape, d[0].dtype(), generator);
-          return softmax((d[0] + noise) / unsqueeze(d[2], -1), -1);
+          return inside_unit(softmax((d[0] + noise) / unsqueeze(d[2], -1), -1));
         },
     .log_prob =
         [](const State& d, const Tensor& x) {

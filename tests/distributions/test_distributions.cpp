@@ -160,6 +160,7 @@ TEST_CASE("distributions.outside_of_the_support") {
   CHECK(density(Categorical(Probs{ones({3})}), -1) == -kLimitless);
   CHECK(std::isnan(density(Exponential(1), std::nan(""))));
   CHECK(std::isnan(density(Normal(0, 1), std::nan(""))));
+  CHECK(std::isnan(density(Poisson(1), std::nan(""))));
   CHECK(Dirichlet(ones({2})).log_prob(Tensor::from({0.4F, 0.4F}, {2})).item() == -kLimitless);
   CHECK(Multinomial(2, Probs{ones({2})}).log_prob(ones({2}) * 3).item() == -kLimitless);
   CHECK(OneHotCategorical(Probs{ones({2})}).log_prob(ones({2})).item() == -kLimitless);
@@ -453,4 +454,13 @@ TEST_CASE("distributions.gradients_of_parameters") {
   CHECK(Bernoulli(Logits{scalar(kLimitless)}).log_prob(scalar(1.0)).item() == 0);
   CHECK(Categorical(Logits{Tensor::from({0.0, -kLimitless}, {2})}).entropy().item() ==
         doctest::Approx(0));
+  // Actions that are masked out.
+  const Tensor mask = Tensor::from({0.0, -kLimitless, 0.0}, {3});
+  const Categorical masked(Logits{logits + mask}), other(Logits{logits * 2 + mask});
+  const Tensor terms = masked.entropy() + kl_divergence(masked, other) +
+                       masked.log_prob(masked.sample({}, Generator(1)));
+  const Tensor of_masked = grad(sum(terms), logits);
+  CHECK(all(isfinite(terms)).item() == 1);
+  CHECK(all(isfinite(of_masked)).item() == 1);
+  CHECK(equal(select(of_masked, 1, 1), zeros({4}, DType::Float64)));
 }

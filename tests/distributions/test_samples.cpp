@@ -183,6 +183,38 @@ TEST_CASE("distributions.samples_of_counts") {
   }
 }
 
+TEST_CASE("distributions.extreme_samples") {
+  const auto all_finite = [](const Distribution& d) {
+    INFO(std::string(d.name()));
+    const Tensor x = d.sample({500}, Generator(1)).compute();
+    CHECK(all(isfinite(x)).item() == 1);
+    CHECK(all(isfinite(d.log_prob(x))).item() == 1);
+    return x;
+  };
+  for (const double size : {1e-6, 1e-3, 1e3, 1e8, 1e15}) {
+    CAPTURE(size);
+    all_finite(Gamma(wide(size), 1));
+    all_finite(Gamma(scalar(static_cast<float>(size)), 1));
+    all_finite(Beta(scalar(static_cast<float>(size)), 0.01));
+    all_finite(StudentT(wide(size + 0.1)));
+    all_finite(VonMises(wide(0), size));
+    const Numbers counts = numbers(all_finite(Poisson(wide(size))));
+    for (const double x : counts) CHECK(std::abs(x - size) < 8 * std::sqrt(size) + 1);
+  }
+  all_finite(Dirichlet(full({5}, 1e-4, DType::Float64)));
+  all_finite(Dirichlet(full({5}, 1e-4)));
+  all_finite(RelaxedOneHotCategorical(1e-2, Logits{zeros({5})}));
+  all_finite(RelaxedBernoulli(1e-2, Logits{zeros({5})}));
+  all_finite(Geometric(Probs{wide(1e-9)}));
+  all_finite(NegativeBinomial(wide(0.01), Probs{wide(0.999)}));
+  for (const double x : numbers(Gamma(scalar(-0.5), 1).sample({20}))) CHECK(std::isnan(x));
+  // No elements.
+  CHECK(Gamma(zeros({0, 2}), 1).sample({3}).compute().shape() == Shape{3, 0, 2});
+  CHECK(Poisson(zeros({0})).sample().compute().shape() == Shape{0});
+  CHECK(Categorical(Logits{zeros({0, 3})}).sample({2}).compute().shape() == Shape{2, 0});
+  CHECK(Binomial(zeros({0}), Probs{0.5}).sample().compute().shape() == Shape{0});
+}
+
 TEST_CASE("distributions.certain_counts") {
   const Generator seed(1);
   const auto only = [&](const Distribution& d, double value) {
