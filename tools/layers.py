@@ -29,7 +29,7 @@ MATRIX = {
     "cuda": ["plan", "graph", "device", "scalar", "base"],
     "backends": ["cpu:cpu/cpu.h", "cuda:cuda/cuda.h", "device", "base"],  # the list of the backends, and facts about them
     "run": ["plan", "device", "graph", "base", "backends:backends/backends.h"],
-    "nn": ["ops", "graph", "base"],
+    "nn": ["linalg:tenon/linalg.h", "ops", "graph", "base"],  # orthogonal parameters are products of reflections
     "optim": ["nn", "grad", "run:tenon/compute.h", "ops", "graph", "base"],
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
