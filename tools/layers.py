@@ -22,13 +22,14 @@ MATRIX = {
     "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
     "linalg": ["ops", "graph", "base"],  # LAPACK on the host, with gradients composed from operations
+    "distributions": ["linalg:tenon/linalg.h", "ops", "graph", "base"],  # composed from operations; multivariate normals need Cholesky factors
     "grad": ["ops", "graph", "base"],
     "plan": ["ops", "graph", "device", "base"],
     "cpu": ["plan", "graph", "device", "scalar", "base"],
     "cuda": ["plan", "graph", "device", "scalar", "base"],
     "backends": ["cpu:cpu/cpu.h", "cuda:cuda/cuda.h", "device", "base"],  # the list of the backends, and facts about them
     "run": ["plan", "device", "graph", "base", "backends:backends/backends.h"],
-    "nn": ["ops", "graph", "base"],
+    "nn": ["linalg:tenon/linalg.h", "ops", "graph", "base"],  # orthogonal parameters are products of reflections
     "optim": ["nn", "grad", "run:tenon/compute.h", "ops", "graph", "base"],
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],

@@ -132,10 +132,11 @@ TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
 // ---- Convolutions and interpolation
 /// Options of conv1d() and nn::Conv1d.
 struct Conv1dOptions {
-  std::int64_t stride = 1;    ///< Step of the window.
-  std::int64_t padding = 0;   ///< Zeros added on each side.
-  std::int64_t dilation = 1;  ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;    ///< Groups of channels.
+  std::int64_t stride = 1;                   ///< Step of the window.
+  std::int64_t padding = 0;                  ///< Elements added on each side.
+  std::int64_t dilation = 1;                 ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                   ///< Groups of channels.
+  std::optional<PadMode> padding_mode = {};  ///< What is added; none: zeros.
 };
 /// Convolution over one axis: x [N, C, L] or [C, L], weight [K, C / groups, R], bias [K] or
 /// undefined.
@@ -143,10 +144,11 @@ TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const Conv1dOptions& options = {});
 /// Options of conv3d() and nn::Conv3d. Triples are (depth, height, width); one number sets all.
 struct Conv3dOptions {
-  Triple stride = 1;        ///< Step of the window.
-  Triple padding = 0;       ///< Zeros added on each side.
-  Triple dilation = 1;      ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;  ///< Groups of channels.
+  Triple stride = 1;                         ///< Step of the window.
+  Triple padding = 0;                        ///< Elements added on each side.
+  Triple dilation = 1;                       ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                   ///< Groups of channels.
+  std::optional<PadMode> padding_mode = {};  ///< What is added; none: zeros.
 };
 /// Convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [K, C / groups, T, R, S],
 /// bias [K] or undefined.

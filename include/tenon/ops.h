@@ -433,12 +433,19 @@ Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x · weightᵀ + bias: x [.., in], weight [out, in], bias [out] or undefined; gives [.., out].
 TENON_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// How pad() and convolutions continue a tensor beyond its borders.
+enum class PadMode {
+  Reflect,    ///< mirrored at the border element, which is not repeated
+  Replicate,  ///< the border element
+  Circular    ///< from the other end
+};
 /// Options of conv2d() and nn::Conv2d. Pairs are (height, width); one number sets both.
 struct Conv2dOptions {
-  Pair stride = 1;          ///< Step of the window.
-  Pair padding = 0;         ///< Zeros added on each side.
-  Pair dilation = 1;        ///< Distance of the kernel's elements.
-  std::int64_t groups = 1;  ///< Groups of channels.
+  Pair stride = 1;                           ///< Step of the window.
+  Pair padding = 0;                          ///< Elements added on each side.
+  Pair dilation = 1;                         ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                   ///< Groups of channels.
+  std::optional<PadMode> padding_mode = {};  ///< What is added; none: zeros.
 };
 /// Convolution (cross-correlation, as in PyTorch): x [N, C, H, W] or [C, H, W], weight [K, C /
 /// groups, R, S], bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/nn.h>
@@ -52,7 +53,13 @@ class TENON_API Parametrized : public ParametrizedLayer {
   Tensor value() const override;
   std::string describe() const override;
 
+ protected:
+  /// The original starts with another value.
+  Parametrized(const AnyModule& layer, const std::string& name, const AnyModule& function,
+               const Tensor& original);
+
  private:
+  void hold_original(const std::string& name, const Tensor& original);
   Tensor original_;
   AnyModule function_;
 };
@@ -92,6 +99,38 @@ class TENON_API SpectralNorm : public Parametrized {
  public:
   /// Estimates the singular vectors with 15 iterations.
   explicit SpectralNorm(const AnyModule& layer, const SpectralNormOptions& options = {});
+};
+
+/// How Orthogonal makes orthonormal columns of the lower triangle L of a matrix, with A = L - Lᵀ.
+enum class OrthogonalMap {
+  MatrixExp,   ///< exp(A).
+  Cayley,      ///< (I - A / 2)⁻¹ (I + A / 2).
+  Householder  ///< Reflections at the columns below the diagonal.
+};
+/// Options of Orthogonal.
+struct OrthogonalOptions {
+  std::string name = "weight";  ///< The parameter.
+  std::optional<OrthogonalMap> map =
+      {};  ///< None: MatrixExp for square matrices, else Householder.
+  /// Multiplies the result by a constant matrix, so that training begins with the orthogonal factor
+  /// of the layer's value and near the identity (Lezcano-Casado, 2019).
+  bool use_trivialization = true;
+  OptionalGenerator generator{};  ///< For the columns that complete the constant matrix.
+};
+/// The parameter as matrices with orthonormal columns, or orthonormal rows if they are wider than
+/// high; matrices are in the last two axes (PyTorch:
+/// torch.nn.utils.parametrizations.orthogonal). The constant matrix is the buffer
+/// "parametrizations.NAME.0.base". Needs LAPACK (linalg.h). Throws ValueError for a parameter with
+/// fewer than two axes.
+class TENON_API Orthogonal : public Parametrized {
+ public:
+  /// The parameter becomes the orthogonal factor of the layer's value; without trivialization and
+  /// without Householder, some other orthogonal matrix.
+  explicit Orthogonal(const AnyModule& layer, const OrthogonalOptions& options = {});
+
+ private:
+  Orthogonal(const AnyModule& layer, const std::string& name,
+             const std::pair<AnyModule, Tensor>& made);
 };
 
 }  // namespace tenon::nn

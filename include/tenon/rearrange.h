@@ -76,12 +76,6 @@ TENON_API Tensor fold(const Tensor& x, Pair output, const WindowOptions& options
 /// last axis of the result. PyTorch: `Tensor.unfold`.
 TENON_API Tensor unfold(const Tensor& x, int axis, std::int64_t size, std::int64_t step);
 
-/// How pad() continues a tensor beyond its borders.
-enum class PadMode {
-  Reflect,    ///< mirrored at the border element, which is not repeated
-  Replicate,  ///< the border element
-  Circular    ///< from the other end
-};
 /// Pads as `pad(x, padding, value)` does (the last axis first, a pair of sizes for each), with
 /// elements of x. Negative sizes cut off. Throws ShapeError if an axis has too few elements:
 /// reflection needs one more than it adds on a side, Circular as many.

@@ -13,6 +13,7 @@
 #include <tenon/dataset.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
+#include <tenon/distributions.h>
 #include <tenon/dtype.h>
 #include <tenon/elementwise.h>
 #include <tenon/error.h>

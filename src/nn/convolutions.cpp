@@ -39,6 +39,8 @@ Shape filter_shape(const char* layer, std::int64_t in, std::int64_t out, std::in
   return shape;
 }
 
+constexpr const char* kPadModes[] = {"reflect", "replicate", "circular"};
+
 template <class Options>
 std::string describe_conv(const char* layer, const Tensor& weight, const Options& o, bool bias,
                           bool transposed) {
@@ -54,6 +56,9 @@ std::string describe_conv(const char* layer, const Tensor& weight, const Options
       text += ", " + sizes_text("output_padding", size_list(o.output_padding));
   if (o.dilation != standard.dilation) text += ", " + sizes_text("dilation", size_list(o.dilation));
   if (o.groups != 1) text += cat(", groups=", o.groups);
+  if constexpr (requires { o.padding_mode; })
+    if (o.padding_mode)
+      text += std::string(", padding_mode=") + kPadModes[static_cast<int>(*o.padding_mode)];
   return text + (bias ? ")" : ", bias=false)");
 }
 

@@ -7,8 +7,12 @@
 #include <cmath>
 #include <utility>
 
+#include <tenon/creation.h>
 #include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/linalg.h>
 #include <tenon/ops.h>
+#include <tenon/rearrange.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -89,7 +93,16 @@ struct Original : ModuleBase {
 Parametrized::Parametrized(const AnyModule& layer, const std::string& name,
                            const AnyModule& function)
     : ParametrizedLayer(layer, name), function_(function) {
-  const Original held(initial(), function);
+  hold_original(name, initial());
+}
+Parametrized::Parametrized(const AnyModule& layer, const std::string& name,
+                           const AnyModule& function, const Tensor& original)
+    : ParametrizedLayer(layer, name), function_(function) {
+  hold_original(name, original);
+}
+
+void Parametrized::hold_original(const std::string& name, const Tensor& original) {
+  const Original held(original, function_);
   original_ = held.original;
   hold(held);
   if (const Tensor made = function_(initial()); made.shape() != initial().shape())
@@ -202,16 +215,109 @@ class Spectral : public Module {
   Tensor u_, v_;
 };
 
-Tensor parameter_of(const AnyModule& layer, const std::string& name) {
+Tensor parameter_of(const char* owner, const AnyModule& layer, const std::string& name) {
   for (const NamedTensor& p : layer.named_parameters())
     if (p.name == name) return p.tensor;
-  throw make_error<ValueError>("SpectralNorm: ", layer.describe(), " has no parameter '", name,
-                               "'");
+  throw make_error<ValueError>(owner, ": ", layer.describe(), " has no parameter '", name, "'");
 }
 
 }  // namespace
 
 SpectralNorm::SpectralNorm(const AnyModule& layer, const SpectralNormOptions& options)
-    : Parametrized(layer, options.name, Spectral(parameter_of(layer, options.name), options)) {}
+    : Parametrized(layer, options.name,
+                   Spectral(parameter_of("SpectralNorm", layer, options.name), options)) {}
+
+// ---- Orthogonal matrices ------------------------------------------------------------------------
+
+namespace {
+
+bool is_wide(const Tensor& matrix) { return matrix.size(-2) < matrix.size(-1); }
+// Matrices that are at least as high as wide.
+Tensor upright(const Tensor& matrix) { return is_wide(matrix) ? transpose(matrix) : matrix; }
+Tensor identity_for(const Tensor& matrix) {
+  return eye(matrix.size(-2), matrix.size(-1), matrix.dtype());
+}
+Tensor column_signs(const linalg::QrFactor& factor) {
+  return unsqueeze(sign(diagonal(factor.packed, 0, -2, -1)), -2);
+}
+// The orthogonal factor, with a positive diagonal of the other one.
+Tensor orthogonal_factor(const Tensor& matrix) {
+  const linalg::QrFactor factor = linalg::geqrf(matrix);
+  return linalg::householder_product(factor.packed, factor.tau) * column_signs(factor);
+}
+// Square, with random columns.
+Tensor completed(const Tensor& matrix, const OptionalGenerator& generator) {
+  Shape more = matrix.shape();
+  more[more.rank() - 1] = matrix.size(-2) - matrix.size(-1);
+  return concat({matrix, randn(more, matrix.dtype(), generator)}, -1);
+}
+
+// The original for which the reflections give the orthogonal factor of the weight.
+Tensor reflections_of(const Tensor& weight) {
+  const linalg::QrFactor factor = linalg::geqrf(upright(weight));
+  // A reflection that LAPACK leaves out is one at the axis here.
+  const Tensor signs = column_signs(factor);
+  const Tensor is_missing = eq(unsqueeze(factor.tau, -2), 0.0);
+  const Tensor out =
+      tril(factor.packed, -1) + identity_for(factor.packed) * where(is_missing, -signs, signs);
+  return is_wide(weight) ? transpose(out) : out;
+}
+
+class OrthogonalMatrices : public Module {
+ public:
+  OrthogonalMatrices(const Tensor& weight, const OrthogonalOptions& o)
+      : map_(o.map.value_or(weight.size(-1) == weight.size(-2) ? OrthogonalMap::MatrixExp
+                                                               : OrthogonalMap::Householder)) {
+    if (o.use_trivialization)
+      base_ = buffer("base", orthogonal_factor(completed(upright(detach(weight)), o.generator)));
+  }
+  // For which forward() gives the weight's orthogonal factor.
+  Tensor original(const Tensor& weight) const {
+    if (base_.defined()) return identity_for(weight) * -1.0 + zeros_like(weight);
+    return map_ == OrthogonalMap::Householder ? reflections_of(weight) : weight;
+  }
+  Tensor forward(const Tensor& original) const override {
+    const Tensor x = upright(original);
+    const Tensor columns = map_ == OrthogonalMap::Householder ? reflected(x) : rotated(x);
+    const Tensor q = base_.defined() ? matmul(base_, columns) : columns;
+    return is_wide(original) ? transpose(q) : q;
+  }
+  std::string describe() const override { return "Orthogonal"; }
+
+ private:
+  // The diagonal holds signs only, which are constants.
+  static Tensor reflected(const Tensor& x) {
+    const Tensor below = tril(x, -1), scale = 2.0 / (sum(square(below), -2) + 1.0);
+    const Tensor signs = detach(sign(diagonal(x, 0, -2, -1)));
+    return linalg::householder_product(below, scale) * unsqueeze(signs, -2);
+  }
+  Tensor rotated(const Tensor& x) const {
+    const std::int64_t n = x.size(-2), k = x.size(-1);
+    const Tensor lower = pad(tril(x), {0, n - k}), skew = lower - transpose(lower);
+    if (map_ == OrthogonalMap::MatrixExp) return slice(linalg::matrix_exp(skew), -1, 0, k);
+    const Tensor half = skew * 0.5, identity = identity_for(skew);
+    return slice(linalg::solve(identity - half, identity + half), -1, 0, k);
+  }
+  OrthogonalMap map_;
+  Tensor base_;
+};
+
+std::pair<AnyModule, Tensor> function_and_original(const AnyModule& layer,
+                                                   const OrthogonalOptions& options) {
+  const Tensor weight = parameter_of("Orthogonal", layer, options.name);
+  if (weight.rank() < 2)
+    throw make_error<ValueError>("Orthogonal: '", options.name, "' is ", weight.shape(),
+                                 ", must have two axes or more");
+  const OrthogonalMatrices function(weight, options);
+  return {function, function.original(weight)};
+}
+
+}  // namespace
+
+Orthogonal::Orthogonal(const AnyModule& layer, const OrthogonalOptions& options)
+    : Orthogonal(layer, options.name, function_and_original(layer, options)) {}
+Orthogonal::Orthogonal(const AnyModule& layer, const std::string& name,
+                       const std::pair<AnyModule, Tensor>& made)
+    : Parametrized(layer, name, made.first, made.second) {}
 
 }  // namespace tenon::nn

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/rearrange.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -185,6 +186,12 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   require_defined("conv2d", x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, options), 0);
+  if (options.padding_mode && options.padding.h >= 0 && options.padding.w >= 0) {
+    const Called called("conv2d");
+    const auto [h, w] = options.padding;
+    const Tensor padded = pad(x, {w, w, h, h}, *options.padding_mode);
+    return conv2d(padded, weight, bias, {options.stride, 0, options.dilation, options.groups});
+  }
   const DType dtype = operand_dtype("conv2d", x, weight);
   const ContractionAttrs attrs =
       product_attrs(dtype, bias.defined(),

@@ -2,6 +2,7 @@
 // is added, or the filter's positions along the depth become channels.
 #include <tenon/error.h>
 #include <tenon/functional.h>
+#include <tenon/rearrange.h>
 
 #include "base/make_error.h"
 #include "ops/infer.h"
@@ -67,8 +68,11 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (has_no_batch(x, 3)) return squeeze(conv1d(unsqueeze(x, 0), weight, bias, options), 0);
   require_axes("conv1d", x, weight, 3, "[N, C, L]", "[K, C / groups, R]");
   require_window("conv1d", options.stride, options.padding, options.dilation);
-  const Conv2dOptions flat{
-      {1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
+  const Conv2dOptions flat{{1, options.stride},
+                           {0, options.padding},
+                           {1, options.dilation},
+                           options.groups,
+                           options.padding_mode};
   return squeeze(conv2d(unsqueeze(x, 2), unsqueeze(weight, 2), bias, flat), 2);
 }
 
@@ -93,6 +97,11 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   require_defined("conv3d", x, weight);
   if (has_no_batch(x, 5)) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
   require_axes("conv3d", x, weight, 5, "[N, C, D, H, W]", "[K, C / groups, T, R, S]");
+  if (o.padding_mode && o.padding.d >= 0 && o.padding.h >= 0 && o.padding.w >= 0) {
+    const auto [d, h, w] = o.padding;
+    const Tensor padded = pad(x, {w, w, h, h, d, d}, *o.padding_mode);
+    return conv3d(padded, weight, bias, {o.stride, 0, o.dilation, o.groups});
+  }
   const auto [step, height_step, width_step] = o.stride;
   const auto [margin, height_margin, width_margin] = o.padding;
   const auto [apart, height_apart, width_apart] = o.dilation;

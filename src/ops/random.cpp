@@ -17,6 +17,7 @@
 
 #include "base/make_error.h"
 #include "ops/infer.h"
+#include "ops/random.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -54,6 +55,10 @@ Inferred infer_random(const Node& node) {
         where(node), ": numbers are made as float32, bits as int64; cast the result to ",
         node.dtype);
   return {node.dtype, node.shape};
+}
+
+Tensor random_words(const Shape& shape, const OptionalGenerator& generator) {
+  return draw(RandomKind::Bits, shape, generator);
 }
 
 Tensor rand(const Shape& shape, DType dtype, const OptionalGenerator& generator) {

@@ -22,7 +22,7 @@ OTHERWISE = {
     "ExponentialLR": "exponential()", "PolynomialLR": "polynomial()", "CosineAnnealingLR": "cosine()",
     "CosineAnnealingWarmRestarts": "cosine_restarts()", "CyclicLR": "cyclic()", "OneCycleLR": "one_cycle()",
     "ReduceLROnPlateau": "plateau()", "LambdaLR": "from_function()", "MultiplicativeLR": "multiplicative()",
-    "weight_norm": "WeightNorm", "spectral_norm": "SpectralNorm", "SequentialLR": "sequential()", "ChainedScheduler": "product()",
+    "weight_norm": "WeightNorm", "spectral_norm": "SpectralNorm", "orthogonal": "Orthogonal", "SequentialLR": "sequential()", "ChainedScheduler": "product()",
     "NLLLoss2d": "NLLLoss", "Container": "Module",
 }
 # (pattern of names, reason), the first that fits.
@@ -32,7 +32,6 @@ MISSING = [
     (r"SyncBatchNorm", "a loop over several devices calls `all_reduce` on the statistics"),
     (r"DataParallel", "a loop over several devices calls `all_reduce`"),
     (r"(RNNBase|RNNCellBase|Container)", "base classes of PyTorch"),
-    (r"orthogonal", "needs products of Householder reflections"),
     (r"CrossMapLRN2d", "deprecated form of `LocalResponseNorm`"),
 ]
 

@@ -13,11 +13,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 
 # Files that may name an operation too: layers that wrap it (nn), methods that call it (Tensor), names of activations in settings,
-# network files and published configurations, reductions with a mask, and rewrites that make a common pattern cheaper, in files of their own.
+# network files and published configurations, reductions with a mask, distributions, and rewrites that make a common pattern cheaper, in files of their own.
 OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
             "src/train/settings/settings.cpp", "src/models/file_layers_activations.cpp", "src/models/activations.cpp",
             "src/models/weights/published_config.cpp", "src/plan/rewrites/pool_rules.cpp", "src/grad/sum.cpp", "include/tenon/masked.h",
-            "src/ops/composed/masked.cpp"}
+            "src/ops/composed/masked.cpp", "src/distributions/composed.cpp"}
 
 # kind, operation, pattern to search for, folders to search, files that name the operation
 LANGUAGE = ["src/graph/op_table.inc", "src/ops/rules.inc"]

@@ -1,0 +1,466 @@
+// Distributions: shapes, broadcasting, dtypes, values outside of the support, compositions,
+// transforms, refusals.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <tenon/tenon.h>
+
+using namespace tenon;
+using namespace tenon::distributions;
+
+namespace {
+
+constexpr double kLimitless = std::numeric_limits<double>::infinity();
+
+Tensor draw(const Shape& shape, std::uint64_t seed, DType dtype = DType::Float64) {
+  return randn(shape, dtype, Generator(seed)).compute();
+}
+
+template <class E, class F>
+std::string message(const F& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A distribution of each family, with the batch shape [2].
+std::vector<Distribution> all_families(DType dtype = DType::Float32) {
+  const Tensor a = cast(Tensor::from({0.7, 2.5}, {2}), dtype);
+  const Tensor p = cast(Tensor::from({0.3, 0.6}, {2}), dtype);
+  const Tensor rows = cast(Tensor::from({0.2, 0.3, 0.5, 0.1, 0.8, 0.1}, {2, 3}), dtype);
+  return {Normal(a, a),
+          LogNormal(a, a),
+          HalfNormal(a),
+          Cauchy(a, a),
+          HalfCauchy(a),
+          Laplace(a, a),
+          Gumbel(a, a),
+          Logistic(a, a),
+          Uniform(a, a + 1),
+          Exponential(a),
+          Gamma(a, a),
+          Chi2(a),
+          InverseGamma(a, a),
+          Beta(a, a),
+          StudentT(a, a, a),
+          Weibull(a, a),
+          Pareto(a, a),
+          VonMises(a, a),
+          ContinuousBernoulli(Probs{p}),
+          RelaxedBernoulli(a, Probs{p}),
+          Bernoulli(Logits{a}),
+          Binomial(4, Probs{p}),
+          Geometric(Probs{p}),
+          Poisson(a),
+          NegativeBinomial(a, Probs{p}),
+          Categorical(Probs{rows}),
+          OneHotCategorical(Probs{rows}),
+          Multinomial(5, Probs{rows}),
+          RelaxedOneHotCategorical(0.5, Probs{rows}),
+          Dirichlet(rows),
+          Independent(Normal(rows, 1), 1),
+          MixtureSameFamily(Categorical(Probs{rows}), Normal(rows, 1)),
+          TransformedDistribution(Normal(a, 1), sigmoid_transform())};
+}
+
+struct Wave final : TransformRule {
+  const char* name() const override { return "wave"; }
+  Tensor forward(const Tensor& x) const override { return x + sin(x) * 0.5; }
+  Tensor inverse(const Tensor& y) const override {
+    Tensor x = y;
+    for (int k = 0; k < 60; ++k) x = y - sin(x) * 0.5;
+    return x;
+  }
+  Tensor log_abs_det_jacobian(const Tensor& x, const Tensor&) const override {
+    return log(cos(x) * 0.5 + 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("distributions.shapes") {
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16}) {
+    for (const Distribution& d : all_families(dtype)) {
+      INFO(std::string(d.name()), " ", std::string(tenon::name(dtype)));
+      CHECK(d.batch_shape() == Shape{2});
+      const Tensor x = d.sample({5, 3}, Generator(1)).compute();
+      Shape expected{5, 3, 2};
+      for (const std::int64_t size : d.event_shape()) expected.push_back(size);
+      CHECK(x.shape() == expected);
+      const bool is_class = std::string(d.name()) == "Categorical";
+      CHECK(x.dtype() == (is_class ? DType::Int64 : dtype));
+      const Tensor density = d.log_prob(x);
+      CHECK(density.shape() == Shape{5, 3, 2});
+      CHECK(density.dtype() == dtype);
+      if (item_size(dtype) > 2) CHECK(all(isfinite(density)).item() == 1);
+      // One element of the batch, and no elements.
+      CHECK(d.sample({0}).compute().shape()[0] == 0);
+      CHECK(d.log_prob(slice(x, 0, 0, 0)).compute().shape() == Shape{0, 3, 2});
+      CHECK(d.has_rsample() == (message<NotSupported>([&] { d.rsample(); }) == "no error"));
+    }
+  }
+}
+
+TEST_CASE("distributions.expand") {
+  for (const Distribution& d : all_families(DType::Float64)) {
+    INFO(std::string(d.name()));
+    const Distribution wide = d.expand({3, 2});
+    CHECK(wide.batch_shape() == Shape{3, 2});
+    CHECK(wide.event_shape() == d.event_shape());
+    const Tensor x = wide.sample({4}, Generator(1)).compute();
+    CHECK(x.rank() == 3 + d.event_shape().rank());
+    CHECK(equal(wide.log_prob(x), d.log_prob(x)));
+    CHECK_THROWS_AS(d.expand({3}), ShapeError);
+  }
+}
+
+TEST_CASE("distributions.numbers_and_integers") {
+  CHECK(Normal(0, 1).batch_shape() == Shape{});
+  CHECK(Normal(0, 1).sample({2}).dtype() == DType::Float32);
+  CHECK(Normal(Tensor::from({1, 2}, {2}), 1).loc().dtype() == DType::Float32);
+  CHECK(Normal(draw({3}, 1), 1).scale().dtype() == DType::Float64);
+  CHECK(Normal(draw({3}, 1), draw({1}, 2, DType::Float32)).scale().dtype() == DType::Float64);
+  CHECK(Normal(draw({4, 1}, 1), exp(draw({3}, 2))).batch_shape() == Shape{4, 3});
+  CHECK(Binomial(Tensor::from({3, 4}, {2}), Probs{0.5}).mean().to_vector<float>()[0] ==
+        doctest::Approx(1.5));
+  CHECK(Poisson(2.0).log_prob(Tensor::from({1, 2}, {2})).dtype() == DType::Float32);
+  CHECK(Multinomial(3, Logits{draw({2}, 1)}).total_count() == 3);
+  CHECK(Chi2(4).df().item() == doctest::Approx(4));
+  CHECK(Bernoulli(Logits{0.0}).probs().item() == doctest::Approx(0.5));
+}
+
+TEST_CASE("distributions.outside_of_the_support") {
+  const auto density = [](const Distribution& d, double x) {
+    return d.log_prob(scalar(x, DType::Float64)).item();
+  };
+  CHECK(density(Exponential(1), -0.5) == -kLimitless);
+  CHECK(density(Exponential(1), 0) == 0);
+  CHECK(density(Gamma(2, 1), -1) == -kLimitless);
+  CHECK(density(LogNormal(0, 1), 0) == -kLimitless);
+  CHECK(density(Uniform(0, 1), 1) == -kLimitless);
+  CHECK(density(Uniform(0, 1), 0) == 0);
+  CHECK(density(Pareto(2, 1), 1) == -kLimitless);
+  CHECK(density(Beta(2, 2), 1.5) == -kLimitless);
+  CHECK(density(Bernoulli(Probs{0.5}), 0.5) == -kLimitless);
+  CHECK(density(Poisson(1), 0.5) == -kLimitless);
+  CHECK(density(Poisson(1), -1) == -kLimitless);
+  CHECK(density(Binomial(3, Probs{0.5}), 4) == -kLimitless);
+  CHECK(density(Categorical(Probs{ones({3})}), 3) == -kLimitless);
+  CHECK(density(Categorical(Probs{ones({3})}), -1) == -kLimitless);
+  CHECK(std::isnan(density(Exponential(1), std::nan(""))));
+  CHECK(std::isnan(density(Normal(0, 1), std::nan(""))));
+  CHECK(std::isnan(density(Poisson(1), std::nan(""))));
+  CHECK(Dirichlet(ones({2})).log_prob(Tensor::from({0.4F, 0.4F}, {2})).item() == -kLimitless);
+  CHECK(Multinomial(2, Probs{ones({2})}).log_prob(ones({2}) * 3).item() == -kLimitless);
+  CHECK(OneHotCategorical(Probs{ones({2})}).log_prob(ones({2})).item() == -kLimitless);
+  // The gradient of the others stays finite.
+  const Tensor rate = variable(scalar(2.0)), x = Tensor::from({-1.0F, 0.5F}, {2});
+  const Tensor densities = Gamma(rate, rate).log_prob(x);
+  CHECK(std::isfinite(grad(sum(where(isfinite(densities), densities, 0)), rate).item()));
+  CHECK(Exponential(1).cdf(scalar(-1.0)).item() == 0);
+  CHECK(LogNormal(0, 1).cdf(scalar(-1.0)).item() == 0);
+  CHECK(Pareto(2, 1).cdf(scalar(1.0)).item() == 0);
+  CHECK(Poisson(2).cdf(scalar(-1.0)).item() == 0);
+  CHECK(Poisson(2).cdf(scalar(1.5)).item() == doctest::Approx(3 * std::exp(-2)));
+}
+
+TEST_CASE("distributions.refusals") {
+  CHECK_THROWS_AS(Normal(draw({3}, 1), draw({4}, 1)), ShapeError);
+  CHECK_THROWS_AS(Normal(Tensor(), 1), ValueError);
+  CHECK_THROWS_AS(Normal(0, -1), ValueError);
+  CHECK_THROWS_AS(Normal(0, std::nan("")), ValueError);
+  CHECK_THROWS_AS(Uniform(2, 1), ValueError);
+  CHECK_THROWS_AS(Bernoulli(Probs{1.5}), ValueError);
+  CHECK_THROWS_AS(Geometric(Probs{0.0}), ValueError);
+  CHECK_THROWS_AS(Categorical(Logits{1.0}), ShapeError);
+  CHECK_THROWS_AS(Categorical(Logits{zeros({2, 0})}), ShapeError);
+  CHECK_THROWS_AS(Categorical(Logits{Tensor()}), ValueError);
+  CHECK_THROWS_AS(Dirichlet(1.0), ShapeError);
+  CHECK_THROWS_AS(Multinomial(-1, Logits{zeros({2})}), ValueError);
+  CHECK_THROWS_AS(MultivariateNormal(zeros({3}), ScaleTril{zeros({3, 2})}), ShapeError);
+  CHECK_THROWS_AS(MultivariateNormal(zeros({3}), CovarianceMatrix{eye(2)}), ShapeError);
+  CHECK_THROWS_AS(MultivariateNormal(zeros({3}), CovarianceMatrix{Tensor()}), ValueError);
+  CHECK_THROWS_AS(LowRankMultivariateNormal(0, zeros({3, 2}), ones({2})), ShapeError);
+  CHECK_THROWS_AS(Independent(Normal(zeros({3}), 1), 2), ValueError);
+  CHECK_THROWS_AS(MixtureSameFamily(Normal(0, 1), Normal(0, 1)), ValueError);
+  CHECK_THROWS_AS(MixtureSameFamily(Categorical(Logits{zeros({3})}), Normal(zeros({2}), 1)),
+                  ShapeError);
+  CHECK_THROWS_AS(TransformedDistribution(Normal(0, 1), stick_breaking_transform()), ShapeError);
+  CHECK_THROWS_AS(Normal(zeros({3}), 1).log_prob(zeros({4})), ShapeError);
+  CHECK_THROWS_AS(Normal(zeros({3}), 1).log_prob(Tensor()), ValueError);
+  CHECK_THROWS_AS(Dirichlet(ones({3})).log_prob(ones({4})), ShapeError);
+  CHECK_THROWS_AS(Dirichlet(ones({3})).log_prob(scalar(1.0)), ShapeError);
+  CHECK_THROWS_AS(Poisson(1).rsample(), NotSupported);
+  CHECK_THROWS_AS(Poisson(1).entropy(), NotSupported);
+  CHECK_THROWS_AS(Beta(1, 1).cdf(scalar(0.5)), NotSupported);
+  CHECK_THROWS_AS(Normal(0, 1).enumerate_support(), NotSupported);
+  CHECK_THROWS_AS(Normal(0, 1).parameter("rate"), ValueError);
+  const std::string text = message<ShapeError>([] { Normal(draw({3}, 1), draw({4}, 1)); });
+  CHECK_MESSAGE((holds(text, "Normal") && holds(text, "[3]") && holds(text, "[4]")), text);
+  const std::string pair = message<NotSupported>([] { kl_divergence(Normal(0, 1), Cauchy(0, 1)); });
+  CHECK_MESSAGE((holds(pair, "Normal") && holds(pair, "Cauchy")), pair);
+  const std::string names = message<ValueError>([] { Normal(0, 1).parameter("rate"); });
+  CHECK_MESSAGE((holds(names, "loc") && holds(names, "scale")), names);
+}
+
+TEST_CASE("distributions.enumerate_support") {
+  const Categorical d(Logits{draw({2, 3}, 1)});
+  const Tensor all = d.enumerate_support();
+  CHECK(all.shape() == Shape{3, 2});
+  CHECK(d.enumerate_support(false).shape() == Shape{3, 1});
+  CHECK(allclose(logsumexp(d.log_prob(all), 0), zeros({2}, DType::Float64), 0, 1e-12));
+  const OneHotCategorical one_hot(Logits{draw({2, 3}, 1)});
+  CHECK(one_hot.enumerate_support().shape() == Shape{3, 2, 3});
+  CHECK(allclose(one_hot.log_prob(one_hot.enumerate_support()), d.log_prob(all)));
+  CHECK(Bernoulli(Probs{draw({4}, 1) * 0 + 0.5}).enumerate_support().shape() == Shape{2, 4});
+  const Binomial counts(Tensor::from({3.0, 5.0}, {2}), Probs{0.3});
+  CHECK(allclose(sum(exp(counts.log_prob(counts.enumerate_support())), 0),
+                 ones({2}, DType::Float64)));
+}
+
+TEST_CASE("distributions.independent") {
+  const Tensor loc = draw({4, 3, 2}, 1), scale = exp(draw({4, 3, 2}, 2));
+  const Normal base(loc, scale);
+  const Independent d(base, 2);
+  CHECK(d.batch_shape() == Shape{4});
+  CHECK(d.event_shape() == Shape{3, 2});
+  const Tensor x = d.rsample({5}, Generator(1));
+  CHECK(allclose(d.log_prob(x), sum(base.log_prob(x), {-1, -2})));
+  CHECK(allclose(d.entropy(), sum(base.entropy(), {-1, -2})));
+  CHECK(equal(d.mean(), loc));
+  CHECK(equal(d.stddev(), scale));
+  const Independent other(Normal(zeros({4, 3, 2}, DType::Float64), 1), 2);
+  CHECK(kl_divergence(d, other).shape() == Shape{4});
+  CHECK(allclose(kl_divergence(d, other), sum(kl_divergence(base, Normal(0, 1)), {-1, -2})));
+  CHECK_THROWS_AS(kl_divergence(d, Independent(base, 1)), NotSupported);
+  CHECK_THROWS_AS(kl_divergence(d, base), NotSupported);
+  CHECK(!Independent(Bernoulli(Logits{loc}), 1).has_rsample());
+  CHECK(Independent(Bernoulli(Logits{loc}), 1).sample().shape() == Shape{4, 3, 2});
+}
+
+TEST_CASE("distributions.mixture") {
+  const Tensor weights = Tensor::from({0.2, 0.5, 0.3}, {3});
+  const Tensor loc = Tensor::from({-3.0, 0.0, 4.0}, {3}),
+               scale = Tensor::from({0.5, 1.0, 2.0}, {3});
+  const MixtureSameFamily d(Categorical(Probs{weights}), Normal(loc, scale));
+  CHECK(d.batch_shape() == Shape{});
+  const Tensor x = linspace(-8, 12, 5, DType::Float64);
+  const Tensor density = sum(exp(Normal(loc, scale).log_prob(unsqueeze(x, -1))) * weights, -1);
+  CHECK(allclose(exp(d.log_prob(x)), density));
+  CHECK(d.mean().item() == doctest::Approx(0.6));
+  CHECK(d.variance().item() == doctest::Approx(0.2 * 9.25 + 0.5 * 1 + 0.3 * 20 - 0.36));
+  CHECK(d.cdf(scalar(100.0)).item() == doctest::Approx(1));
+  const Tensor sample = d.sample({50000}, Generator(3)).compute();
+  CHECK(mean(sample).item() == doctest::Approx(0.6).epsilon(0.05));
+  CHECK(var(sample).item() == doctest::Approx(d.variance().item()).epsilon(0.05));
+  CHECK(mean(cast(lt(sample, -2), DType::Float64)).item() ==
+        doctest::Approx(d.cdf(scalar(-2.0)).item()).epsilon(0.03));
+  // Vectors: events keep their axes.
+  const MixtureSameFamily vectors(Categorical(Probs{ones({2, 3})}),
+                                  Independent(Normal(draw({2, 3, 4}, 1), 1), 1));
+  CHECK(vectors.batch_shape() == Shape{2});
+  CHECK(vectors.event_shape() == Shape{4});
+  CHECK(vectors.sample({5}).shape() == Shape{5, 2, 4});
+  CHECK(vectors.log_prob(zeros({5, 2, 4})).shape() == Shape{5, 2});
+  CHECK(vectors.mean().shape() == Shape{2, 4});
+  CHECK(vectors.variance().shape() == Shape{2, 4});
+}
+
+TEST_CASE("distributions.transforms") {
+  struct Case {
+    const char* name;
+    Transform transform;
+    Tensor x;
+  };
+  const Tensor x = draw({7}, 3), rows = draw({5, 4}, 4);
+  const std::vector<Case> cases{
+      {"affine", affine_transform(0.5, -2), x},
+      {"affine of tensors", affine_transform(draw({7}, 1), exp(draw({7}, 2))), x},
+      {"exp", exp_transform(), x},
+      {"power", power_transform(-1.5), exp(x)},
+      {"sigmoid", sigmoid_transform(), x},
+      {"tanh", tanh_transform(), x},
+      {"softplus", softplus_transform(), x},
+      {"composed", compose({affine_transform(1, 0.5), tanh_transform(), exp_transform()}), x},
+      {"none", compose({}), x},
+      {"inverse", exp_transform().inv(), exp(x)},
+      {"own", Transform(std::make_shared<Wave>()), x},
+  };
+  for (const Case& each : cases) {
+    INFO(std::string(each.name));
+    const Tensor in = variable(each.x);
+    const Tensor y = each.transform(in);
+    CHECK(allclose(each.transform.inv()(y), in, 1e-9, 1e-9));
+    CHECK(allclose(each.transform.inv().inv()(in), y));
+    const Tensor slope = log(abs(grad(sum(y), in)));
+    const Tensor claimed = each.transform.log_abs_det_jacobian(in, y);
+    CHECK(allclose(claimed + zeros_like(slope), slope, 1e-9, 1e-9));
+    CHECK(allclose(each.transform.inv().log_abs_det_jacobian(y, in), -claimed));
+  }
+  // Breaking sticks: the determinant of the first n results.
+  const Transform sticks = stick_breaking_transform();
+  const Tensor in = variable(rows), y = sticks(in);
+  CHECK(y.shape() == Shape{5, 5});
+  CHECK(allclose(sum(y, -1), ones({5}, DType::Float64)));
+  CHECK(allclose(sticks.inv()(y), in, 1e-9, 1e-9));
+  std::vector<Tensor> columns;
+  for (std::int64_t k = 0; k < 4; ++k) columns.push_back(grad(sum(select(y, -1, k)), in));
+  const Tensor jacobian = stack(columns, -2);
+  CHECK(allclose(sticks.log_abs_det_jacobian(in, y), linalg::slogdet(jacobian).logabsdet, 1e-9,
+                 1e-9));
+  // Axes of events.
+  const Transform three = independent_transform(exp_transform(), 1);
+  CHECK(allclose(three.log_abs_det_jacobian(rows, exp(rows)), sum(rows, -1)));
+  CHECK(three.rule().domain_axes() == 1);
+  CHECK(compose({exp_transform(), three}).rule().domain_axes() == 1);
+  CHECK(affine_transform(0, 2, 1).log_abs_det_jacobian(rows, rows * 2).shape() == Shape{5});
+}
+
+TEST_CASE("distributions.transformed") {
+  const Tensor loc = draw({3}, 1), scale = exp(draw({3}, 2)) * 0.3;
+  const TransformedDistribution d(Normal(loc, scale), exp_transform());
+  const LogNormal expected(loc, scale);
+  const Tensor x = d.rsample({4}, Generator(1));
+  CHECK(allclose(d.log_prob(x), expected.log_prob(x)));
+  CHECK(allclose(d.cdf(x), expected.cdf(x)));
+  CHECK(allclose(d.icdf(full({3}, 0.3, DType::Float64)),
+                 expected.icdf(full({3}, 0.3, DType::Float64))));
+  // A falling transform.
+  const TransformedDistribution falling(Exponential(2), affine_transform(0, -1));
+  CHECK(falling.cdf(scalar(-1.0)).item() == doctest::Approx(std::exp(-2)));
+  CHECK(falling.icdf(scalar(0.25)).item() == doctest::Approx(std::log(0.25) / 2));
+  CHECK_THROWS_AS(
+      TransformedDistribution(Normal(0, 1), Transform(std::make_shared<Wave>())).cdf(scalar(0.0)),
+      NotSupported);
+  // Parameters of the transform make the batch larger.
+  const TransformedDistribution wide(Normal(0, 1), affine_transform(zeros({5}), ones({5})));
+  CHECK(wide.batch_shape() == Shape{5});
+  CHECK(wide.sample({2}).shape() == Shape{2, 5});
+  // Numbers become vectors.
+  const TransformedDistribution simplex(Normal(zeros({2, 3}), 1), stick_breaking_transform());
+  CHECK(simplex.batch_shape() == Shape{2});
+  CHECK(simplex.event_shape() == Shape{4});
+  const Tensor y = simplex.sample({6}, Generator(2)).compute();
+  CHECK(y.shape() == Shape{6, 2, 4});
+  CHECK(simplex.log_prob(y).shape() == Shape{6, 2});
+  CHECK(all(isfinite(simplex.log_prob(y))).item() == 1);
+  // The same transform of two distributions does not change their divergence.
+  const Transform shared = tanh_transform();
+  const TransformedDistribution p(Normal(loc, scale), shared), q(Normal(0, 1), shared);
+  CHECK(allclose(kl_divergence(p, q), kl_divergence(Normal(loc, scale), Normal(0, 1))));
+  CHECK_THROWS_AS(kl_divergence(p, d), NotSupported);
+  // Results that are rounded to 1: of a value that is known, the argument is taken, otherwise a
+  // number near it.
+  const Tensor far = variable(full({}, 12, DType::Float32));
+  const TransformedDistribution squashed(Normal(far, 1), shared);
+  const Tensor drawn = squashed.rsample({}, Generator(1));
+  const double by_hand = (Normal(12, 1).log_prob(Normal(12, 1).sample({}, Generator(1))) -
+                          2 * std::log(2.0) + 2 * Normal(12, 1).sample({}, Generator(1)))
+                             .item();
+  CHECK(squashed.log_prob(drawn).item() == doctest::Approx(by_hand).epsilon(1e-4));
+  CHECK(std::isfinite(squashed.log_prob(ones({})).item()));
+  // tanh of a normal number is the policy of soft actor-critic: finite also for large actions.
+  const Tensor action = variable(scalar(8.0));
+  CHECK(
+      std::isfinite(grad(sum(shared.log_abs_det_jacobian(action, shared(action))), action).item()));
+}
+
+TEST_CASE("distributions.kl_by_samples") {
+  // Against the mean of log p - log q over samples.
+  const auto check = [](const Distribution& p, const Distribution& q) {
+    INFO(std::string(p.name()), " ", std::string(q.name()));
+    const Tensor x = p.sample({100000}, Generator(6)).compute();
+    const double found = kl_divergence(p, q).item();
+    CHECK(found == doctest::Approx(mean(p.log_prob(x) - q.log_prob(x)).item()).epsilon(0.03));
+  };
+  const Tensor a = scalar(1.7, DType::Float64);
+  check(Normal(a, 1), Normal(0, 2));
+  check(Gamma(a, 2), Gamma(1, 1));
+  check(Chi2(a), Gamma(1, 1));
+  check(Beta(a, 2), Uniform(0, 1));
+  check(Gamma(a, 2), Normal(0, 3));
+  check(Binomial(a * 0 + 9, Probs{0.3}), Binomial(9, Probs{0.6}));
+  check(MultivariateNormal(0, ScaleTril{draw({3, 3}, 1) + eye(3, 3, DType::Float64) * 3}),
+        MultivariateNormal(1, ScaleTril{eye(3, 3, DType::Float64) * 2}));
+}
+
+TEST_CASE("distributions.multivariate_normal") {
+  const Tensor factor = tril(draw({2, 3, 3}, 1)) * 0.3 + eye(3, 3, DType::Float64);
+  const Tensor covariance = matmul(factor, transpose(factor)), loc = draw({3}, 2);
+  const MultivariateNormal by_factor(loc, ScaleTril{factor}),
+      by_covariance(loc, CovarianceMatrix{covariance});
+  const MultivariateNormal by_precision(loc, PrecisionMatrix{linalg::inv(covariance)});
+  CHECK(allclose(by_covariance.scale_tril(), factor));
+  CHECK(allclose(by_precision.scale_tril(), factor));
+  CHECK(allclose(by_factor.covariance_matrix(), covariance));
+  CHECK(allclose(by_factor.precision_matrix(), linalg::inv(covariance)));
+  CHECK(by_factor.batch_shape() == Shape{2});
+  const Tensor x = draw({5, 1, 3}, 3);
+  CHECK(by_factor.log_prob(x).shape() == Shape{5, 2});
+  // One distribution for many values takes another path.
+  const MultivariateNormal first(loc, ScaleTril{select(factor, 0, 0)});
+  CHECK(allclose(first.log_prob(draw({5, 3}, 3)), select(by_factor.log_prob(x), 1, 0)));
+  // The upper triangle is not read.
+  const MultivariateNormal full_matrix(loc,
+                                       ScaleTril{factor + triu(ones({3, 3}, DType::Float64), 1)});
+  CHECK(allclose(full_matrix.log_prob(x), by_factor.log_prob(x)));
+  const Tensor low = draw({3, 2}, 4), diagonal = exp(draw({3}, 5));
+  const LowRankMultivariateNormal low_rank(loc, low, diagonal);
+  const MultivariateNormal same(loc, CovarianceMatrix{low_rank.covariance_matrix()});
+  CHECK(allclose(low_rank.log_prob(x), same.log_prob(x)));
+  CHECK(allclose(low_rank.entropy(), same.entropy()));
+  CHECK(allclose(low_rank.variance(), same.variance()));
+  CHECK(std::abs(kl_divergence(low_rank, same).item()) < 1e-9);
+}
+
+TEST_CASE("distributions.handles") {
+  Distribution d = Normal(1, 2);
+  const Distribution copy = d, moved = std::move(d);
+  CHECK(std::string(d.name()) == "Normal");  // NOLINT: a moved-from handle stays valid
+  CHECK(moved.mean().item() == 1);
+  d = Poisson(3);
+  CHECK(std::string(d.name()) == "Poisson");
+  CHECK(std::string(copy.name()) == "Normal");
+}
+
+TEST_CASE("distributions.gradients_of_parameters") {
+  // Of a policy and of the bound of a variational autoencoder.
+  const Tensor logits = variable(draw({4, 3}, 1));
+  const Categorical policy(Logits{logits});
+  const Tensor actions = policy.sample({}, Generator(1)).compute();
+  const Tensor slope = grad(sum(policy.log_prob(actions)), logits);
+  CHECK(allclose(slope, one_hot(actions, 3, DType::Float64) - softmax(logits)));
+  const Tensor mu = variable(draw({4}, 1)), log_scale = variable(draw({4}, 2));
+  const Normal q(mu, exp(log_scale));
+  const Tensor loss =
+      sum(kl_divergence(q, Normal(0, 1)) - Normal(0, 1).log_prob(q.rsample({}, Generator(3))));
+  const std::vector<Tensor> both{mu, log_scale};
+  for (const Tensor& each : grad(loss, both)) CHECK(all(isfinite(each)).item() == 1);
+  // At the ends of the support.
+  const Tensor one = variable(scalar(1.0, DType::Float64));
+  const Tensor at_0 = Gamma(one, one).log_prob(scalar(0.0, DType::Float64));
+  CHECK(at_0.item() == doctest::Approx(0));
+  CHECK(Bernoulli(Logits{scalar(kLimitless)}).log_prob(scalar(1.0)).item() == 0);
+  CHECK(Categorical(Logits{Tensor::from({0.0, -kLimitless}, {2})}).entropy().item() ==
+        doctest::Approx(0));
+  // Actions that are masked out.
+  const Tensor mask = Tensor::from({0.0, -kLimitless, 0.0}, {3});
+  const Categorical masked(Logits{logits + mask}), other(Logits{logits * 2 + mask});
+  const Tensor terms = masked.entropy() + kl_divergence(masked, other) +
+                       masked.log_prob(masked.sample({}, Generator(1)));
+  const Tensor of_masked = grad(sum(terms), logits);
+  CHECK(all(isfinite(terms)).item() == 1);
+  CHECK(all(isfinite(of_masked)).item() == 1);
+  CHECK(equal(select(of_masked, 1, 1), zeros({4}, DType::Float64)));
+}
