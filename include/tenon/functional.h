@@ -110,6 +110,7 @@ struct EmbeddingBagOptions {
   std::optional<double> max_norm{};  ///< As in EmbeddingOptions.
   double norm_type = 2;              ///< As in EmbeddingOptions.
   bool scale_grad_by_freq = false;   ///< As in EmbeddingOptions.
+  bool sparse = false;               ///< As in EmbeddingOptions.
   BagMode mode = BagMode::Mean;      ///< How rows are combined.
   /// The last offset is the end of the last bag, not the beginning of another one. Entries from
   /// there on belong to no bag (in PyTorch, to the last bag's mean and maximum but not to its sum).

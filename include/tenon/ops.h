@@ -414,6 +414,9 @@ struct EmbeddingOptions {
   std::optional<double> max_norm{};
   double norm_type = 2;             ///< The p of the norm for max_norm.
   bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
+  /// Optimizers update only the rows that were read, and never compute the gradient of the whole
+  /// weight. optim::SparseAdam, Adagrad and Sgd can do so. PyTorch: `sparse`.
+  bool sparse = false;
 };
 /// Rows of a weight [entries, features] by index: int64 or int32 […] to […, features]. The gradient
 /// changes only the rows that were read. Throws ShapeError or ValueError; an index out of range is

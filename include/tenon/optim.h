@@ -25,6 +25,7 @@
 namespace tenon::optim {
 
 class GradientAccumulator;
+struct RowGradient;
 
 /// Parameters that share settings (PyTorch: a dict of `param_groups`). A setting that is unset has
 /// the optimizer's value.
@@ -148,6 +149,12 @@ class TENON_API Optimizer {
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
   /// Adds a state variable for each parameter, saved as "PARAMETER.name".
   const std::vector<Tensor>* add_slot(const std::string& name, const SlotOptions& options = {});
+  /// Why the optimizer cannot update only the rows that a sparse embedding read, or null if it
+  /// can: while rule() runs, parameter(k) and its state are then only those rows. A rule that would
+  /// change rows with a zero gradient may do so only if it is documented as lazy.
+  ///
+  /// @param weight_decay  the group's weight decay
+  virtual const char* why_not_rows(double weight_decay) const;
   /// The update rule: the new values of parameter k and of its state.
   ///
   /// @param k             the parameter's index in parameters()
@@ -166,6 +173,11 @@ class TENON_API Optimizer {
 
  private:
   friend class GradientAccumulator;
+  struct Update;  // of one parameter
+  void check_gradient(std::size_t k, const Tensor& grad) const;
+  std::vector<Tensor> update(const Update& of, const Tensor& guard);
+  std::vector<Tensor> row_updates(const Update& of, const RowGradient& gradient,
+                                  const Tensor& guard);
   std::vector<Tensor> gradients_for_step(const Tensor& loss, const Clip& clip) const;
   static Tensor evaluate_step(const Tensor& loss, std::vector<Tensor> updates, TensorList with);
   bool begins_own_steps(std::size_t k) const;
@@ -208,7 +220,9 @@ struct SgdOptions {
   bool nesterov = false;    ///< Nesterov momentum; needs momentum > 0 and dampening = 0
   bool maximize = false;    ///< maximize the objective instead of minimizing it
 };
-/// Stochastic gradient descent with momentum (PyTorch: torch.optim.SGD).
+/// Stochastic gradient descent with momentum (PyTorch: torch.optim.SGD). Of a sparse embedding it
+/// updates the rows that were read, with the same result as for all rows; momentum and weight
+/// decay, which change every row, are then refused.
 class TENON_API Sgd : public Optimizer {
  public:
   /// Throws ValueError for an option out of range.
@@ -217,6 +231,7 @@ class TENON_API Sgd : public Optimizer {
 
  private:
   void prepare(const Tensor& taken, const Tensor& next) override;
+  const char* why_not_rows(double weight_decay) const override;
   std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                double weight_decay) override;
   SgdOptions options_;

@@ -23,7 +23,8 @@ struct AdagradOptions {
   bool maximize = false;                 ///< maximize the objective instead of minimizing it
 };
 /// Adagrad (Duchi et al., "Adaptive subgradient methods for online learning and stochastic
-/// optimization", 2011; PyTorch: torch.optim.Adagrad).
+/// optimization", 2011; PyTorch: torch.optim.Adagrad). Of a sparse embedding it updates the rows
+/// that were read, with the same result as for all rows; weight decay is then refused.
 class TENON_API Adagrad : public Optimizer {
  public:
   /// Throws ValueError for an option out of range.
@@ -32,11 +33,41 @@ class TENON_API Adagrad : public Optimizer {
 
  private:
   void prepare(const Tensor& taken, const Tensor& next) override;
+  const char* why_not_rows(double weight_decay) const override;
   std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                double weight_decay) override;
   AdagradOptions options_;
   const std::vector<Tensor>* sum_;
   Tensor slowing_;  // 1 + (t - 1) · lr_decay, float64
+};
+
+/// Options of SparseAdam, with PyTorch's names.
+struct SparseAdamOptions {
+  double lr = 1e-3;       ///< learning rate
+  double beta1 = 0.9;     ///< decay of the mean of gradients, at least 0 and below 1
+  double beta2 = 0.999;   ///< decay of the mean of squared gradients, at least 0 and below 1
+  double eps = 1e-8;      ///< added to the root of the mean of squared gradients
+  bool maximize = false;  ///< maximize the objective instead of minimizing it
+};
+/// Lazy Adam (PyTorch: torch.optim.SparseAdam): of a sparse embedding it updates only the rows that
+/// were read, and only their moments decay. The bias correction counts all steps. It updates all
+/// elements of parameters with other gradients, which PyTorch refuses. A parameter that the loss
+/// does not depend on keeps its value and moments.
+class TENON_API SparseAdam : public Optimizer {
+ public:
+  /// Throws ValueError for an option out of range, or if a group has a weight decay, which would
+  /// change every row.
+  explicit SparseAdam(Parameters parameters, const SparseAdamOptions& options = {});
+  std::string describe() const override;
+
+ private:
+  void prepare(const Tensor& taken, const Tensor& next) override;
+  const char* why_not_rows(double weight_decay) const override;
+  std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
+                               double weight_decay) override;
+  SparseAdamOptions options_;
+  const std::vector<Tensor>*exp_avg_, *exp_avg_sq_;
+  Tensor correction_;  // sqrt(1 - beta2^t) / (1 - beta1^t), float64
 };
 
 /// Options of Adadelta.

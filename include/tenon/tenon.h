@@ -61,6 +61,7 @@
 #include <tenon/shape_layers.h>
 #include <tenon/shapes_only.h>
 #include <tenon/signal_windows.h>
+#include <tenon/sparse.h>
 #include <tenon/special.h>
 #include <tenon/statistics.h>
 #include <tenon/system.h>

@@ -24,12 +24,21 @@ struct ConstantAttrs {
   Scalar value;
 };
 
+/// Whether the gradient of a Gather is kept as rows (optim/row_gradient.h). Only a Gather of whole
+/// rows by one vector has such a gradient.
+enum class RowForm : std::int64_t {
+  None,
+  Rows,   // a ScatterAdd of rows, whose numbers may repeat
+  Summed  // the numbers are sorted, and the last of equal ones has their sum; the others are zero
+};
+
 /// Iota and Concat: the axis. Gather: out[.., j, ..] = x[.., index[.., j, ..], ..]; out and index
 /// have the same shape, other axes agree with x. ScatterAdd: inputs (base, index, updates); returns
 /// base with updates added where Gather would have read. Scatter: updates replace base there; of
 /// equal positions the last one wins.
 struct AxisAttrs {
   std::int64_t axis = 0;
+  RowForm rows = RowForm::None;
 };
 
 enum class RandomKind : std::int64_t {

@@ -64,8 +64,9 @@ FileLayer embedding_layer(LayerKeys& keys, const LayerContext& at) {
                       module.weight().shape(), ", must be [tokens, ", width, "]"));
     return layer_of(module, ByPosition::Each);
   }
-  const nn::Embedding module(keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1),
-                             width, {}, {.generator = at.generator});
+  const std::int64_t rows = keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1);
+  const nn::Embedding module(rows, width, {.sparse = keys.boolean("sparse", false)},
+                             {.generator = at.generator});
   replace_initial_value(keys, module, "weight", keys.draw("init"), at.generator);
   return layer_of(module, ByPosition::Each);
 }

@@ -38,6 +38,7 @@ std::string options_text(const Options& o) {
   if (o.max_norm) text += cat(", max_norm=", *o.max_norm);
   if (o.max_norm && o.norm_type != 2) text += cat(", norm_type=", o.norm_type);
   if (o.scale_grad_by_freq) text += ", scale_grad_by_freq=true";
+  if (o.sparse) text += ", sparse=true";
   return text;
 }
 

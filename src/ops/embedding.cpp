@@ -34,19 +34,26 @@ Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
   return reshape(index_select(counts, 0, flat), to_ints(index.shape()));
 }
 
-// Rows by index.
-Tensor rows_at(const Tensor& index, const Tensor& weight) {
+// Rows by index. A sparse gradient is the same node as any other, with a mark.
+Tensor rows_at(const Tensor& index, const Tensor& weight, bool sparse) {
   if (weight.rank() != 2)
     throw make_error<ShapeError>(where("embedding"), ": weight must be [entries, features], not ",
                                  weight.shape());
   Ints sizes = to_ints(index.shape());
   sizes.push_back(weight.size(1));
-  return reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
+  const std::int64_t count = index.numel();
+  if (!sparse) return reshape(index_select(weight, 0, reshape(index, {count})), sizes);
+  const Tensor rows = broadcast_to(reshape(index, {count, 1}), {count, weight.size(1)});
+  return reshape(build(Op::Gather, {weight, rows}, AxisAttrs{0, RowForm::Rows}), sizes);
 }
 
 void check_options(const OpPlace& at, const EmbeddingOptions& o) {
   if (o.max_norm && !(*o.max_norm > 0))
     throw make_error<ValueError>(at, ": max_norm is ", *o.max_norm, ", must be above 0");
+  if (o.sparse && o.scale_grad_by_freq)
+    throw make_error<ValueError>(at,
+                                 ": scale_grad_by_freq counts the reads of all rows, which "
+                                 "sparse avoids: set one of them");
 }
 
 // ---- Bags -------------------------------------------------------------------------------------
@@ -125,16 +132,6 @@ Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
   return checked + concat({zeros_within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
 }
 
-// The bag of each position of a vector: the number of bags that start up to there, minus one.
-Tensor bags_of(std::int64_t places, const Tensor& offsets) {
-  const Tensor begins = checked_offsets(offsets, places);
-  const Tensor one = ones({begins.size(0)}, DType::Int64);
-  const Scope of_offsets("offsets");
-  const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
-  // a first offset above 0 is refused
-  return maximum(cumsum(narrow(begun, 0, 0, places), 0) - 1, 0);
-}
-
 // Rows times their weights. Rows that do not count are removed before, so that a NaN in them has no
 // gradient.
 Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts) {
@@ -167,11 +164,21 @@ void check_bags(const OpPlace& at, const Tensor& index, const Tensor& offsets,
 
 }  // namespace
 
+// The bag of each position of a vector: the number of bags that start up to there, minus one.
+Tensor bags_of(std::int64_t places, const Tensor& offsets) {
+  const Tensor begins = checked_offsets(offsets, places);
+  const Tensor one = ones({begins.size(0)}, DType::Int64);
+  const Scope of_offsets("offsets");
+  const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
+  // a first offset above 0 is refused
+  return maximum(cumsum(narrow(begun, 0, 0, places), 0) - 1, 0);
+}
+
 Tensor embedding(const Tensor& index, const Tensor& weight, const EmbeddingOptions& o) {
   const Called called("embedding");
   require_defined("embedding", index, weight);
   check_options(where("embedding"), o);
-  Tensor rows = rows_at(index, weight);
+  Tensor rows = rows_at(index, weight, o.sparse);
   if (o.max_norm) rows = scaled_to(rows, *o.max_norm, o.norm_type);
   if (o.scale_grad_by_freq) {
     const Tensor share = reciprocal(frequency(index, weight.size(0), rows.dtype()));
@@ -187,9 +194,9 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& of
   const Called called("embedding_bag");
   require_defined("embedding_bag", index, weight);
   check_bags(where("embedding_bag"), index, offsets, o, per_sample_weights);
-  Tensor rows =
-      embedding(index, weight,
-                EmbeddingOptions{o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq});
+  Tensor rows = embedding(
+      index, weight,
+      EmbeddingOptions{o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq, o.sparse});
   Tensor counts;
   if (o.padding_index) counts = ne(index, padding_row(*o.padding_index, weight));
   if (!offsets.defined())

@@ -7,6 +7,7 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
+#include "optim/row_gradient.h"
 
 namespace tenon::optim {
 namespace {
@@ -55,6 +56,11 @@ GradientAccumulator::Sums GradientAccumulator::add(TensorList grads) const {
   Sums out{{}, ge(filled_ + 1, batches_), {}};
   for (std::size_t k = 0; k < sums_.size(); ++k) {
     const Tensor& sum = sums_[k];
+    if (grads[k].defined() && row_gradient(grads[k]))
+      throw make_error<ValueError>("GradientAccumulator: the gradient of '",
+                                   optimizer_.parameter_names()[k],
+                                   "' has only the rows that were read, and the sum of several "
+                                   "batches has all rows: create the embedding without `sparse`");
     out.sums.push_back(grads[k].defined() ? sum + cast(grads[k], sum.dtype()) : Tensor());
     out.means.push_back(grads[k].defined()
                             ? cast(out.sums[k] / batches_, optimizer_.parameters()[k].dtype())

@@ -1,9 +1,10 @@
-// Optimizers whose steps depend on running statistics of each element: Adagrad, Adadelta, Adamax,
-// NAdam, RAdam. Term by term those of torch.optim.
+// Optimizers whose steps depend on running statistics of each element: Adagrad, SparseAdam,
+// Adadelta, Adamax, NAdam, RAdam. Term by term those of torch.optim.
 #include <cmath>
 
 #include <tenon/optimizers.h>
 
+#include "optim/row_gradient.h"
 #include "optim/rule_parts.h"
 
 namespace tenon::optim {
@@ -13,6 +14,11 @@ constexpr OptionRange<AdagradOptions> kAdagradRanges[] = {
     {"lr_decay", &AdagradOptions::lr_decay, finite_from(0)},
     {"initial_accumulator_value", &AdagradOptions::initial_accumulator_value, kEps},
     {"eps", &AdagradOptions::eps, kEps},
+};
+constexpr OptionRange<SparseAdamOptions> kSparseAdamRanges[] = {
+    {"beta1", &SparseAdamOptions::beta1, kDecay},
+    {"beta2", &SparseAdamOptions::beta2, kDecay},
+    {"eps", &SparseAdamOptions::eps, kEps},
 };
 constexpr OptionRange<AdadeltaOptions> kAdadeltaRanges[] = {
     {"rho", &AdadeltaOptions::rho, from_to(0, 1)},
@@ -49,6 +55,10 @@ void Adagrad::prepare(const Tensor& taken, const Tensor&) {
   if (options_.lr_decay != 0) slowing_ = 1 + taken * options_.lr_decay;
 }
 
+const char* Adagrad::why_not_rows(double weight_decay) const {
+  return weight_decay == 0 ? nullptr : "weight decay changes every row";
+}
+
 std::vector<Optimizer::Assignment> Adagrad::rule(std::size_t k, const Tensor& grad,
                                                  const Tensor& lr, double weight_decay) {
   const Tensor &p = parameter(k), &sum = (*sum_)[k];
@@ -65,6 +75,42 @@ std::string Adagrad::describe() const {
                     {"weight_decay", options_.weight_decay, d.weight_decay},
                     {"initial_accumulator_value", options_.initial_accumulator_value,
                      d.initial_accumulator_value},
+                    {"eps", options_.eps, d.eps},
+                    {"maximize", options_.maximize}});
+}
+
+// ---- SparseAdam ---------------------------------------------------------------------------------
+
+SparseAdam::SparseAdam(Parameters parameters, const SparseAdamOptions& options)
+    : Optimizer(parameters.groups, options.lr, 0), options_(options) {
+  check_options("sparse_adam", options, kSparseAdamRanges);
+  require_no_decay("sparse_adam", parameters.groups, "weight decay changes every row");
+  exp_avg_ = add_slot("exp_avg");
+  exp_avg_sq_ = add_slot("exp_avg_sq", {.least = 0});
+}
+
+const char* SparseAdam::why_not_rows(double) const { return nullptr; }
+
+void SparseAdam::prepare(const Tensor&, const Tensor& next) {
+  correction_ = sqrt(1 - pow(options_.beta2, next)) / (1 - pow(options_.beta1, next));
+}
+
+std::vector<Optimizer::Assignment> SparseAdam::rule(std::size_t k, const Tensor& grad,
+                                                    const Tensor& lr, double) {
+  if (is_unused(grad)) return {};  // as no row of an embedding was read
+  const Tensor &p = parameter(k), &m = (*exp_avg_)[k], &v = (*exp_avg_sq_)[k];
+  const Tensor g = uphill(grad, options_.maximize);
+  const Tensor new_m = averaged(m, g, options_.beta1);
+  const Tensor new_v = averaged(v, square(g), options_.beta2);
+  const Tensor rate = like(cast(lr, DType::Float64) * correction_, lr);
+  return {{m, new_m}, {v, new_v}, {p, p - rate * (new_m / (sqrt(new_v) + options_.eps))}};
+}
+
+std::string SparseAdam::describe() const {
+  const SparseAdamOptions d;
+  return described("sparse_adam", base_lr(),
+                   {{"beta1", options_.beta1, d.beta1},
+                    {"beta2", options_.beta2, d.beta2},
                     {"eps", options_.eps, d.eps},
                     {"maximize", options_.maximize}});
 }

@@ -5,6 +5,7 @@
 
 #include "base/make_error.h"
 #include "base/system/option_ranges.h"
+#include "optim/row_gradient.h"
 
 namespace tenon::optim {
 namespace {
@@ -37,16 +38,19 @@ ClippedGrads clip_grad_norm(TensorList grads, double max_norm) {
   Scope scope("clip_grad_norm");
   const DType dtype = dtype_of_norm(grads);
   Tensor squares;
+  std::vector<GradientElements> elements;
   for (const Tensor& g : grads) {
-    const Tensor s = cast(sum(square(g)), dtype);
+    const Tensor s = cast(sum(square(elements.emplace_back(g).values())), dtype);
     squares = squares.defined() ? squares + s : s;
   }
   ClippedGrads out;
   out.norm = sqrt(squares);
   // The small term is PyTorch's: it keeps a zero norm from dividing by zero.
   const Tensor factor = minimum(max_norm / (out.norm + 1e-6), 1.0);
-  for (const Tensor& g : grads)
-    out.grads.push_back(g * (g.dtype() == dtype ? factor : cast(factor, g.dtype())));
+  for (const GradientElements& each : elements) {
+    const Tensor& g = each.values();
+    out.grads.push_back(each.with(g * (g.dtype() == dtype ? factor : cast(factor, g.dtype()))));
+  }
   return out;
 }
 
@@ -57,7 +61,10 @@ std::vector<Tensor> clip_grad_value(TensorList grads, double limit) {
   Scope scope("clip_grad_value");
   std::vector<Tensor> out;
   out.reserve(grads.size());
-  for (const Tensor& g : grads) out.push_back(clamp(g, -limit, limit));
+  for (const Tensor& g : grads) {
+    const GradientElements elements(g);
+    out.push_back(elements.with(clamp(elements.values(), -limit, limit)));
+  }
   return out;
 }
 

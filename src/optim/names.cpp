@@ -85,6 +85,7 @@ constexpr Row kOptimizers[] = {
     row<RmsProp, RmsPropOptions>("rmsprop"),
     row<Levenberg, LevenbergOptions>("levenberg"),
     row<Adagrad, AdagradOptions>("adagrad"),
+    row<SparseAdam, SparseAdamOptions>("sparse_adam"),
     row<Adadelta, AdadeltaOptions>("adadelta"),
     row<Adamax, AdamaxOptions>("adamax"),
     row<NAdam, NAdamOptions>("nadam"),

@@ -18,6 +18,7 @@
 #include "graph/node.h"
 #include "graph/on_host.h"
 #include "graph/traced_state.h"
+#include "optim/row_gradient.h"
 
 namespace tenon::optim {
 namespace {
@@ -30,6 +31,11 @@ DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
   for (const nn::NamedTensor& p : parameters)
     if (p.tensor.defined() && p.tensor.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
+}
+
+// The value, or what the target holds where the guard is false.
+Tensor where_allowed(const Tensor& guard, const Tensor& value, const Tensor& target) {
+  return guard.defined() ? where(guard, value, target) : value;
 }
 
 void write_scalar(const Tensor& target, double value) {
@@ -49,6 +55,14 @@ Parameters::Parameters(const std::vector<Tensor>& list) {
     group.parameters.push_back({cat("param.", k), list[k]});
   groups.push_back(std::move(group));
 }
+
+// What the update of a parameter needs.
+struct Optimizer::Update {
+  std::size_t k;
+  const Tensor& grad;
+  const Tensor& lr;
+  double weight_decay;
+};
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay)
     : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
@@ -87,6 +101,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
 
 Optimizer::~Optimizer() = default;
 void Optimizer::prepare(const Tensor&, const Tensor&) {}
+const char* Optimizer::why_not_rows(double) const { return "its rule changes every row"; }
 
 const std::vector<Tensor>* Optimizer::add_slot(const std::string& name,
                                                const SlotOptions& options) {
@@ -113,9 +128,6 @@ std::vector<Tensor> Optimizer::updates(TensorList grads, const Tensor& guard, co
   if (grads.size() != parameters_.size())
     throw make_error<ValueError>("optimizer: ", grads.size(), " gradients for ", parameters_.size(),
                                  " parameters");
-  auto guarded = [&](const Tensor& target, const Tensor& value) {
-    return assign(target, guard.defined() ? where(guard, value, target) : value);
-  };
   Scope scope("optimizer");
   std::vector<Tensor> out;
   std::vector<Assignment> counts;  // step counts of the groups
@@ -131,25 +143,59 @@ std::vector<Tensor> Optimizer::updates(TensorList grads, const Tensor& guard, co
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     const Tensor& p = parameters_[k];
     if (is_frozen(p)) continue;
-    if (!grads[k].defined())
-      throw make_error<ValueError>("optimizer: the gradient of '", names_[k],
-                                   "' has no value: it was never assigned");
-    if (!is_floating(grads[k].dtype()))
-      throw make_error<DTypeError>("optimizer: the gradient of '", names_[k], "' is ",
-                                   grads[k].dtype(), ", must be floating");
-    if (grads[k].shape() != p.shape())
-      throw make_error<ShapeError>("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ",
-                                   grads[k].shape());
+    check_gradient(k, grads[k]);
     const Group& group = groups_[group_of_[k]];
     count(group.step);
     const Tensor rate =
         rates.defined() ? select(rates, 0, static_cast<std::int64_t>(group_of_[k])) : group.lr;
     const Tensor lr = rate.dtype() == p.dtype() ? rate : cast(rate, p.dtype());
     Scope name(names_[k]);
-    for (const auto& [target, value] : rule(k, grads[k], lr, group.weight_decay))
-      out.push_back(guarded(target, value));
+    for (Tensor& each : update({k, grads[k], lr, group.weight_decay}, guard))
+      out.push_back(std::move(each));
   }
-  for (const auto& [step, next] : counts) out.push_back(guarded(step, next));
+  for (const auto& [step, next] : counts)
+    out.push_back(assign(step, where_allowed(guard, next, step)));
+  return out;
+}
+
+void Optimizer::check_gradient(std::size_t k, const Tensor& grad) const {
+  if (!grad.defined())
+    throw make_error<ValueError>("optimizer: the gradient of '", names_[k],
+                                 "' has no value: it was never assigned");
+  if (!is_floating(grad.dtype()))
+    throw make_error<DTypeError>("optimizer: the gradient of '", names_[k], "' is ", grad.dtype(),
+                                 ", must be floating");
+  if (grad.shape() != parameters_[k].shape())
+    throw make_error<ShapeError>("optimizer: '", names_[k], "' is ", parameters_[k].shape(),
+                                 ", its gradient ", grad.shape());
+}
+
+std::vector<Tensor> Optimizer::update(const Update& of, const Tensor& guard) {
+  if (const std::optional<RowGradient> rows = row_gradient(of.grad))
+    return row_updates(of, *rows, guard);
+  std::vector<Tensor> out;
+  for (const auto& [target, value] : rule(of.k, of.grad, of.lr, of.weight_decay))
+    out.push_back(assign(target, where_allowed(guard, value, target)));
+  return out;
+}
+
+// The rule computes new values of the rows that were read, which replace these rows in the
+// parameter and in its state.
+std::vector<Tensor> Optimizer::row_updates(const Update& of, const RowGradient& gradient,
+                                           const Tensor& guard) {
+  if (const char* reason = why_not_rows(of.weight_decay))
+    throw make_error<ValueError>("optimizer: ", describe(), " cannot update single rows of '",
+                                 names_[of.k], "', the weight of a sparse embedding: ", reason,
+                                 ". Use sparse_adam, adagrad or sgd, or create the embedding "
+                                 "without `sparse`");
+  const RowGradient g = summed(gradient);
+  if (g.index.size(0) == 0) return {};
+  std::vector<Tensor*> tables{&parameters_[of.k]};
+  for (const auto& slot : slots_) tables.push_back(&slot->tensors[of.k]);
+  const RowsOnly rows(tables, g.index);
+  std::vector<Tensor> out;
+  for (const auto& [target, value] : rule(of.k, g.rows, of.lr, of.weight_decay))
+    out.push_back(rows.assigned(target, where_allowed(guard, value, target)));
   return out;
 }
 

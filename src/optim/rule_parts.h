@@ -3,8 +3,10 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include <tenon/ops.h>
+#include <tenon/optim.h>
 
 #include "base/system/option_ranges.h"
 
@@ -42,6 +44,10 @@ inline Tensor averaged(const Tensor& mean, const Tensor& value, double beta) {
 inline Tensor averaged_square(const Tensor& mean, const Tensor& value, double beta) {
   return mean * beta + square(value) * (1 - beta);
 }
+
+/// Throws ValueError if a group has a weight decay, which the optimizer does not have.
+void require_no_decay(const char* optimizer, const std::vector<ParameterGroup>& groups,
+                      const char* reason);
 
 /// An option for described(), left out if it has its default. A flag has no value.
 struct OptionText {

@@ -43,6 +43,11 @@ void Sgd::prepare(const Tensor& taken, const Tensor&) {
   if (options_.dampening != 0) first_ = eq(taken, 0);
 }
 
+const char* Sgd::why_not_rows(double weight_decay) const {
+  if (options_.momentum != 0) return "momentum changes every row";
+  return weight_decay == 0 ? nullptr : "weight decay changes every row";
+}
+
 std::vector<Optimizer::Assignment> Sgd::rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                              double weight_decay) {
   const Tensor& p = parameter(k);

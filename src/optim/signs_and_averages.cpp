@@ -36,10 +36,7 @@ Rprop::Rprop(Parameters parameters, const RpropOptions& options)
   if (options.step_min > options.step_max)
     throw make_error<ValueError>("rprop: step_min is ", options.step_min,
                                  ", must be at most step_max, ", options.step_max);
-  for (const ParameterGroup& group : parameters.groups)
-    if (group.weight_decay.value_or(0) != 0)
-      throw make_error<ValueError>("rprop: a group's weight_decay is ", *group.weight_decay,
-                                   ", must be 0: the rule uses only the signs of gradients");
+  require_no_decay("rprop", parameters.groups, "the rule uses only the signs of gradients");
   prev_ = add_slot("prev");
   step_size_ = add_slot("step_size", {.least = 0});
 }

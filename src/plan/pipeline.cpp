@@ -60,10 +60,10 @@ struct Concern {
 using PassList = std::initializer_list<PassId>;
 constexpr PassList kSimplifying = {kConvolutionsToProducts, kDropNoops, kMergeViews,
                                    kMoveTransposes};
-constexpr PassList kLowering = {kSumDeviations,    kPermuteFilters,     kSkipCasts,
-                                kPoolingNhwc,      kMultiplyPixels,     kElementwiseNhwc,
-                                kShortenIndices,   kShrinkScatterBases, kLowerFilterPrecision,
-                                kRecomputeCentered};
+constexpr PassList kLowering = {kSumDeviations,     kPermuteFilters,     kSkipCasts,
+                                kPoolingNhwc,       kMultiplyPixels,     kElementwiseNhwc,
+                                kShortenIndices,    kShrinkScatterBases, kLowerFilterPrecision,
+                                kRecomputeCentered, kUpdateRows};
 constexpr PassList kGrouping = {kEpilogue, kColumnSums, kSink};
 constexpr PassList kOrdering = {kChecksFirst, kDelayLeafSteps};
 

@@ -99,7 +99,7 @@ class Completion(CommandTest):
         self.assertEqual(complete("tenon", "train", "--optimizer", "ad"), ["adam", "adamw", "adagrad", "adadelta", "adamax", "adafactor"])
         self.assertEqual(complete("tenon", "train", "--optimizer", "=", "rm"), ["rmsprop"])
         self.assertEqual(complete("tenon", "train", "--optimizer", "="),
-                         ["sgd", "adam", "adamw", "rmsprop", "levenberg", "adagrad", "adadelta", "adamax", "nadam", "radam", "rprop", "asgd",
+                         ["sgd", "adam", "adamw", "rmsprop", "levenberg", "adagrad", "sparse_adam", "adadelta", "adamax", "nadam", "radam", "rprop", "asgd",
                           "lion", "muon", "lamb", "adafactor"])
         self.assertEqual(complete("tenon", "train", "lenet5", "--schedule", "mul"), ["multistep"])
         self.assertEqual(complete("tenon", "train", "--precision", "bf"), ["bf16"])

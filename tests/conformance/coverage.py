@@ -44,7 +44,7 @@ OTHERWISE = {
 MISSING = [
     (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp)", "linear algebra"),
     (r"(fft\..*|stft|istft)", "Fourier transforms"),
-    (r"(sparse\..*|to_sparse|.*sparse.*)", "sparse tensors"),
+    (r"(sparse\..*|to_sparse|.*sparse.*)", "a class of its own: [Sparse tensors](sparse.md)"),
     (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
     (r"(.*_copy|as_strided.*|resize_.*|set_|empty.*|new_empty.*|contiguous|positive)", "views of memory and changes in place: tensors are values"),
     (r"(jiterator.*|_.*|torch\..*|native_.*|.*_backward|unsafe_.*|hash_tensor|short|grid_sampler_.*)", "internals of PyTorch"),

@@ -28,7 +28,6 @@ OTHERWISE = {
 # (pattern of names, reason), the first that fits.
 MISSING = [
     (r"Lazy.*", "layers that learn their sizes from the first input: give the sizes"),
-    (r"SparseAdam", "gradients are dense; a row that is not used has gradient 0"),
     (r"SyncBatchNorm", "a loop over several devices calls `all_reduce` on the statistics"),
     (r"DataParallel", "a loop over several devices calls `all_reduce`"),
     (r"(RNNBase|RNNCellBase|Container)", "base classes of PyTorch"),

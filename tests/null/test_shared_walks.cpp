@@ -53,6 +53,13 @@ std::vector<Tensor> convolutions() {
   return training_step(sum(x * x), weights);
 }
 
+/// A few rows of a table are replaced.
+std::vector<Tensor> updated_rows() {
+  std::vector<Tensor> weights;
+  const Tensor table = weight({40, 16}, weights), index = leaf({8, 16}, DType::Int64);
+  return {assign(table, scatter(table, 0, index, gather(table, 0, index) * 2))};
+}
+
 std::vector<Tensor> embedded() {
   std::vector<Tensor> weights;
   const Tensor table = weight({40, 16}, weights);
@@ -101,6 +108,7 @@ const Example kExamples[] = {
     {kShrinkScatterBases, embedded, kGpu},
     {kLowerFilterPrecision, convolutions, kGpu},
     {kRecomputeCentered, centered, kGpu},
+    {kUpdateRows, updated_rows, kCpu},
     {kEpilogue, perceptron, kCpu},
     {kColumnSums, summed_results, kGpu},
     {kSink, perceptron, kCpu},

@@ -209,6 +209,11 @@ TEST_CASE("option ranges: more optimizers and schedules") {
   refuses<AdagradOptions>("initial_accumulator_value", &AdagradOptions::initial_accumulator_value,
                           kNoRate, adagrad);
   refuses<AdagradOptions>("eps", &AdagradOptions::eps, kNoRate, adagrad);
+  const auto sparse_adam = [](const SparseAdamOptions& o) { const SparseAdam made(some_net(), o); };
+  refuses<SparseAdamOptions>("lr", &SparseAdamOptions::lr, kNoRate, sparse_adam);
+  refuses<SparseAdamOptions>("beta1", &SparseAdamOptions::beta1, kNoDecay, sparse_adam);
+  refuses<SparseAdamOptions>("beta2", &SparseAdamOptions::beta2, kNoDecay, sparse_adam);
+  refuses<SparseAdamOptions>("eps", &SparseAdamOptions::eps, kNoRate, sparse_adam);
   const auto adadelta = [](const AdadeltaOptions& o) { const Adadelta made(some_net(), o); };
   refuses<AdadeltaOptions>("lr", &AdadeltaOptions::lr, kNoRate, adadelta);
   refuses<AdadeltaOptions>("rho", &AdadeltaOptions::rho, kNoShare, adadelta);

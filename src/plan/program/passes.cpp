@@ -91,6 +91,8 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"recompute_centered", kOptional,
      "in the walk of layout: each reader gets a copy of the item; before fuse joins copy and "
      "reader"},
+    {"update_rows", kOptional,
+     "in the walk of layout, where assignments are ordered behind the readers of their variables"},
     {"fuse", kOptional,
      "before engines are chosen: they claim regions, not operations; before memory: fused values "
      "need none"},

@@ -47,6 +47,7 @@ enum PassId : std::uint8_t {
   kShrinkScatterBases,
   kLowerFilterPrecision,
   kRecomputeCentered,
+  kUpdateRows,
   kFuse,
   kEpilogue,
   kColumnSums,

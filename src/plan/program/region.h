@@ -197,6 +197,13 @@ struct Region {
   bool has_prologue() const { return !prologue_a.instrs.empty() || !prologue_b.instrs.empty(); }
 };
 
+/// Whether the op is a scatter that writes into the value itself, which is its base.
+inline bool updates_rows(const Opaque& op, ValueId id) {
+  const bool scatters = op.op == Op::Scatter || op.op == Op::ScatterAdd;
+  return scatters && op.outs[0] == id && op.inputs[0] == id && op.inputs[1] != id &&
+         op.inputs[2] != id;
+}
+
 /// Appends what a map, a contraction or an opaque region reads and writes in its instructions, each
 /// value once.
 void list_values(const Region& region, std::vector<ValueId>& reads, std::vector<ValueId>& writes);

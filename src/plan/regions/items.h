@@ -22,8 +22,9 @@ struct Item {
   Shape shape;
   Attrs attrs;
   std::uint32_t label = 0;
-  int slot = -1;             // Data and Variable: index of the leaf
-  int target = -1;           // Assign: the variable's item
+  int slot = -1;  // Data and Variable: index of the leaf
+  // Of an Assign, or of a scatter that writes into a variable itself: the variable's item.
+  int target = -1;
   std::int64_t results = 1;  // number of results of the op
   std::vector<Ref> args;
   std::vector<int>

@@ -18,6 +18,7 @@
 #include "plan/regions/deviations.h"
 #include "plan/regions/lower_images.h"
 #include "plan/regions/lowered_nodes.h"
+#include "plan/regions/row_updates.h"
 
 namespace tenon {
 
@@ -45,6 +46,7 @@ class Lowering {
         nodes_(order),
         sums_(order),
         images_(nodes_, options, tally),
+        row_updates_(order),
         recomputes_(options.traits.remake.is_cheap && options.enabled(kFuse) &&
                     options.enabled(kRecompute) && options.enabled(kRecomputeCentered)),
         stores_16_bit_(stores_activations_in_16_bits(order.nodes, options)),
@@ -64,6 +66,9 @@ class Lowering {
       tally_.count(kSumDeviations, sums_.count());
     }
     images_.look_ahead(order_.nodes, sums_);
+    if (options_.enabled(kUpdateRows))
+      tally_.timed(
+          kUpdateRows, [&] { row_updates_.find(roots); }, 0);
     for (Node* node : order_.nodes)
       if (sums_.is_needed(*node)) add(*node);
     for (const Tensor& root : roots) out.outputs.push_back(output(*root.node()));
@@ -336,12 +341,27 @@ class Lowering {
     // copied first.
     Ref value = args[1];
     if (nodes_[value.item].op == Op::Variable) value = nodes_.whole(nodes_.copy(value, node.label));
-    const int item = nodes_.push(Op::Assign, node);
-    nodes_[item].args.push_back(value);
+    int item = value.item;
+    if (!updates_rows(node, target, item)) {
+      item = nodes_.push(Op::Assign, node);
+      nodes_[item].args.push_back(value);
+    }
     nodes_[item].target = target;
     assigned_[target] = item;
     nodes_.place(&node) = value;
     assigns_[&node] = item;
+  }
+
+  // Whether the scatter writes into the variable itself. It must not read the variable again as its
+  // index or updates, nor another variable, which may be assigned by a step that waits for this
+  // one.
+  bool updates_rows(const Node& assignment, int target, int scatter) {
+    const std::vector<Ref>& args = nodes_[scatter].args;
+    if (!row_updates_.contains(assignment) || args[0].item != target ||
+        nodes_[args[1].item].op == Op::Variable || nodes_[args[2].item].op == Op::Variable)
+      return false;
+    tally_.count(kUpdateRows, 1);
+    return true;
   }
 
   int output(const Node& node) {
@@ -371,6 +391,7 @@ class Lowering {
   LoweredNodes nodes_;
   DeviationSums sums_;
   ImageLowering images_;
+  RowUpdates row_updates_;
   const bool recomputes_, stores_16_bit_, skips_casts_, rounds_filters_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, int> assigns_;

@@ -328,8 +328,7 @@ void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits) {
 std::vector<int> assignments(const Lowered& graph) {
   std::vector<int> assignment(graph.items.size(), -1);
   for (std::size_t k = 0; k < graph.items.size(); ++k)
-    if (graph.items[k].op == Op::Assign)
-      assignment[at(graph.items[k].target)] = static_cast<int>(k);
+    if (graph.items[k].target >= 0) assignment[at(graph.items[k].target)] = static_cast<int>(k);
   return assignment;
 }
 

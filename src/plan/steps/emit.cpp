@@ -247,6 +247,10 @@ class Emitter {
       p_.leaf_bytes += p_.values.back().bytes;
       return;
     }
+    if (item.target >= 0 && item.op != Op::Assign) {  // writes into the variable itself
+      value_of_[k] = value_of_[item.target];
+      return;
+    }
     const int own = f_.group_of[k];
     if (own < 0 || item.op == Op::Assign || has_several_results(item)) return;
     if (item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque ||
@@ -272,7 +276,7 @@ class Emitter {
     OutputSlot slot;
     slot.dtype = item.dtype;
     slot.shape = item.shape;
-    if (item.op == Op::Assign) {
+    if (item.target >= 0) {
       slot.is_variable = true;
       slot.value = value_of_[item.target];
       // A variable is assigned once, but its assignment may be requested twice.

@@ -194,7 +194,8 @@ class Checks {
     for (std::size_t k = 0; k < order.size(); ++k) {
       const Region& region = program.steps[at(order[k])].region;
       if (region.kind == RegionKind::Contraction || region.kind == RegionKind::Chain) continue;
-      if (region.kind == RegionKind::Opaque && is_refused_late(region.opaque.op)) {
+      if (region.kind == RegionKind::Opaque && is_refused_late(region.opaque.op) &&
+          !updates_rows(region.opaque, region.opaque.outs[0])) {
         checks_[at(order[k])] = 1;
         ++left_;
       }

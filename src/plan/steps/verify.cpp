@@ -238,6 +238,7 @@ bool loads(const MapProgram& map, ValueId id) {
 /// Whether a region reads a value only at the elements that it writes, so that it may overwrite the
 /// value element by element: all loads of an element come before its store.
 bool overwrites_what_it_reads(const Region& region, ValueId id) {
+  if (region.kind == RegionKind::Opaque) return updates_rows(region.opaque, id);
   if (region.kind != RegionKind::Map && region.kind != RegionKind::Contraction) return false;
   const Contraction& c = region.contraction;
   if (c.a.value == id || c.b.value == id || c.out == id || loads(region.prologue_a, id) ||

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
+#include "optim/row_gradient.h"
 #include "train/batches/batches.h"
 #include "train/batches/kept_modes.h"
 #include "train/batches/mixing.h"
@@ -186,11 +187,12 @@ void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, T
   const Tensor back = reciprocal(scale_->scale);
   Tensor fine = scalar(true, DType::Bool);
   for (Tensor& g : grads) {
-    Tensor finite = all(isfinite(g));
+    const optim::GradientElements elements(g);
+    Tensor finite = all(isfinite(elements.values()));
     if (any.defined()) finite = logical_or(finite, logical_not(any));
     figures.push_back(finite);
     fine = logical_and(fine, finite);
-    g = g * back;
+    g = elements.with(elements.values() * back);
   }
   const Tensor good = scale_->good_steps + 1, grow = ge(good, LossScale::kGrowth);
   const Tensor raised = minimum(scale_->scale * 2, scalar(LossScale::kMost));

@@ -85,8 +85,8 @@ const Field kFields[] = {
     {"max_steps", "limit of training steps; 0: none", &Settings::max_steps},
     {"batch", "batch size", &Settings::batch, 1, 16777216},
     {"optimizer",
-     "optimizer: sgd, adam, adamw, rmsprop, levenberg, adagrad, adadelta, adamax, nadam, radam, "
-     "rprop, asgd, lion, muon, lamb or adafactor",
+     "optimizer: sgd, adam, adamw, rmsprop, levenberg, adagrad, sparse_adam, adadelta, adamax, "
+     "nadam, radam, rprop, asgd, lion, muon, lamb or adafactor",
      &Settings::optimizer},
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
     {"momentum", "momentum of sgd, rmsprop and muon", &Settings::momentum, 0, 1},

@@ -68,6 +68,10 @@ class Indices {
       each(as_int32(), first, n, f);
     }
   }
+  /// Refuses an index outside the axis before anything is written.
+  void check_all(std::int64_t n) const {
+    each(0, n, [](std::int64_t, std::int64_t) {});
+  }
   /// True if the n elements of a row from i on share one index.
   bool same(std::int64_t i, std::int64_t n) const {
     return vector_ || (wide_ ? same(as_int64() + i, n) : same(as_int32() + i, n));
@@ -158,7 +162,8 @@ void start_from(const MovedArray& base, std::byte* out, std::int64_t begin, std:
 
 /// Columns are independent of one another, so chunks of columns (and of the outer axes) run in
 /// parallel, each in order. A chunk that owns its results initialises them itself, while they are
-/// in cache. `combine(element, update)` is the new element.
+/// in cache. `combine(element, update)` is the new element. If `out` is the base itself, only the
+/// indexed elements are written.
 template <class T, class Combine>
 void apply_updates(const char* op, const MovedArray& base, const MovedArray& index,
                    const MovedArray& updates, int axis, std::byte* out, const Shape& shape,
@@ -170,8 +175,10 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
   T* y = reinterpret_cast<T*>(out);
   const std::int64_t columns = std::max<std::int64_t>(64, inner / 8),
                      blocks = (inner + columns - 1) / columns;
-  const bool apart = blocks > 1 || outer == 1;
-  if (apart)
+  const bool apart = blocks > 1 || outer == 1, in_place = base.data == out;
+  if (in_place)
+    indices.check_all(index.shape.numel());
+  else if (apart)
     in_blocks(shape.numel(), item_of(base.dtype),
               [&](std::int64_t b, std::int64_t e) { start_from(base, out, b, e - b); });
   const auto apply = [&](std::int64_t o, std::int64_t from, std::int64_t begin, std::int64_t n,
@@ -185,7 +192,7 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
   const auto chunk = [&](std::int64_t c) {
     const std::int64_t o = c / blocks, begin = c % blocks * columns,
                        n = std::min(columns, inner - begin);
-    if (!apart) start_from(base, out, o * size * inner, size * inner);
+    if (!apart && !in_place) start_from(base, out, o * size * inner, size * inner);
     if (inner == 1 && count > 0) return apply(o, o * count, 0, count, 0);
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t from = (o * count + j) * inner + begin;
@@ -197,7 +204,8 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
       for (std::int64_t i = 0; i < n; ++i) target[i] = combine(target[i], u[from + i]);
     }
   };
-  const std::int64_t bytes = (size + count) * std::min(columns, inner) * item_of(base.dtype);
+  const std::int64_t bytes =
+      (in_place ? count : size + count) * std::min(columns, inner) * item_of(base.dtype);
   in_blocks(outer * blocks, apart ? 4 * bytes : bytes, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t c = begin; c < end; ++c) chunk(c);
   });

@@ -27,7 +27,8 @@ struct MovedArray {
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
 void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape);
 void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out);
-/// out = base plus the updates, added in their order. Not for 16-bit floating-point dtypes.
+/// out = base plus the updates, added in their order. Not for 16-bit floating-point dtypes. The
+/// base of this function and of scatter() may be `out` itself.
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
                  int axis, std::byte* out, const Shape& out_shape);
 /// out = base with elements replaced by updates; the last update of an element wins.

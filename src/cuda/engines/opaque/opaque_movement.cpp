@@ -152,7 +152,7 @@ std::unique_ptr<Kernel> scatter_kernel(const OpaqueCall& call, const ScatterArgs
   const DType dtype = call.out().dtype;
   auto kernel = std::make_unique<OpaqueKernel<ScatterArgs>>(
       call, args, Grid{static_cast<std::uint32_t>(blocks), 1, 1});
-  if (call.out().shape.numel() > 0)
+  if (call.out().shape.numel() > 0 && blocks > 0)
     kernel->compile_body(call.target, adds ? "tenon_scatter_add" : "tenon_scatter",
                          "opaque/movement.cuh", "ScatterArgs",
                          cat(function, "<", element_name(is_bool(dtype) ? DType::UInt8 : dtype),
@@ -171,6 +171,15 @@ std::unique_ptr<Kernel> scatter_long(const OpaqueCall& call, ScatterArgs args, s
   return scatter_kernel(call, args, outer * row_tiles, "scatter_long_rows");
 }
 
+// In a scatter into its own base, a block for each row of updates scans all indices. Beyond these
+// numbers, a pass over the whole table is faster.
+constexpr std::int64_t kMostRows = 65536, kRowsPerUpdate = 4;
+
+bool has_few_updates(const OpaqueCall& call, const ScatterArgs& args, std::int64_t outer) {
+  return updates_rows(call.op, call.op.out()) && outer == 1 && args.indices <= kMostRows &&
+         args.indices * kRowsPerUpdate <= args.size;
+}
+
 std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   // Every block scans all indices, so few blocks mean little scanning.
   constexpr std::int64_t kBytes = 32768, kBlocks = 256;
@@ -185,6 +194,8 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
   const bool shared = is_vector(call.op), rows = shared || args.inner == 1;
   args.base_step = call.op.shapes[0].rank() == 0 ? 0 : 1;
   args.index_pitch = shared ? 0 : args.indices;
+  if (rows && has_few_updates(call, args, outer))
+    return scatter_kernel(call, args, args.indices, "scatter_in_place");
   if (rows && args.inner >= kLongUpdate && args.size * outer >= kManyUpdated)
     return scatter_long(call, args, outer);
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);

@@ -1,6 +1,7 @@
 // Data movement: concatenation, padding, gather and scatter.
 //
-// Arrays are contiguous, 16-byte aligned and do not overlap; results are overwritten. One thread
+// Arrays are contiguous, 16-byte aligned and do not overlap, but a scatter may write into its base;
+// results are overwritten. One thread
 // per word of the result, neighbouring threads on neighbouring words; bandwidth-bound. Scatter adds
 // in the order of the indices, without atomics. An index outside its axis reads `fill` (NaN for
 // floating-point types) or adds nowhere. The kernel records such an index for the host, which
@@ -330,6 +331,36 @@ __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
       tile.template apply<Adds>(static_cast<int>(row), E::load(a.in[2], start + j * a.inner));
   }
   tile.store(a);
+}
+
+/// One index per row of updates, into `out` itself: only the indexed rows are read and written. A
+/// block has one row of updates. Of equal indices, the first block adds all their updates in order,
+/// or the last block writes its own; every block scans all indices for that.
+template <class E, class Index, bool Adds>
+__device__ __forceinline__ void scatter_in_place(const ScatterArgs& a) {
+  __shared__ int passed_on;
+  const Index* index = static_cast<const Index*>(a.in[1]);
+  const long long own = blockIdx.x, row = index[own];
+  if (threadIdx.x == 0) passed_on = 0;
+  __syncthreads();
+  const long long begin = Adds ? 0 : own + 1, end = Adds ? own : a.indices;
+  for (long long i = begin + threadIdx.x; i < end; i += kScatterThreads)
+    if (index[i] == row) passed_on = 1;
+  __syncthreads();
+  if (row < 0 || row >= a.size) {
+    if (threadIdx.x == 0) leave(a.outside, a.site, row, own);
+    return;
+  }
+  if (passed_on != 0) return;
+  for (long long c = threadIdx.x; c < a.inner; c += kScatterThreads) {
+    typename E::Value value = E::load(a.in[2], own * a.inner + c);
+    if (Adds) {
+      value = E::load(a.out, row * a.inner + c) + value;
+      for (long long i = own + 1; i < a.indices; ++i)
+        if (index[i] == row) value = value + E::load(a.in[2], i * a.inner + c);
+    }
+    E::store(a.out, row * a.inner + c, value);
+  }
 }
 
 }  // namespace tenon::cuda
