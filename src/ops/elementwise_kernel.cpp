@@ -47,14 +47,21 @@ struct ElementSides {
   /// The node for inputs of one dtype and shape.
   Tensor apply(const std::vector<Tensor>& given) const {
     const Device home = home_of(given);
-    const bool is_on_host = home.kind == Device::Kind::Cpu || gpu.code == nullptr;
-    if (is_on_host && cpu.code == nullptr)
+    if (home.kind != Device::Kind::Cpu && gpu.code == nullptr) return through_host(given, home);
+    const ElementSide& side = home.kind == Device::Kind::Cpu ? cpu : gpu;
+    if (side.code == nullptr)
       throw make_error<NotSupported>(where(name),
                                      ": its formula is for GPUs only: give it a function for the "
                                      "CPU, or move its inputs to a GPU with to()");
     std::vector<Tensor> there;
-    for (const Tensor& input : given) there.push_back(to(input, is_on_host ? Device{} : home));
-    return to(on(is_on_host ? cpu : gpu, there), home);
+    for (const Tensor& input : given) there.push_back(placed_on(input, home));
+    return on(side, there);
+  }
+
+  Tensor through_host(const std::vector<Tensor>& given, Device home) const {
+    std::vector<Tensor> here;
+    for (const Tensor& input : given) here.push_back(to(input, Device{}));
+    return to(on(cpu, here), home);
   }
 };
 

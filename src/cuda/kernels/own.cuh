@@ -1,10 +1,12 @@
-// What an own kernel (tenon/cuda_kernel.h) may use without an include: 16-bit elements.
+// What an own kernel (tenon/cuda_kernel.h) may use without an include: 16-bit elements, and the
+// arithmetic of tenon::scalar.
 //
 // Float16 and BFloat16 are the elements of such tensors in memory. They convert to float, and float
 // converts to them, rounded to nearest even.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
+#include "scalar/arithmetic.h"
 
 namespace tenon::cuda {
 
