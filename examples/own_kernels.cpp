@@ -14,8 +14,8 @@ namespace {
 // x sigmoid(x) gate, and its derivatives.
 const ElementwiseKernel& gated() {
   static const ElementwiseKernel of_x(
-      "gated_of_x",
-      TENON_ELEMENTWISE((x, gate), gate * (1 + exp(-x) * (1 + x)) / ((1 + exp(-x)) * (1 + exp(-x))))),
+      "gated_of_x", TENON_ELEMENTWISE((x, gate), gate * (1 + exp(-x) * (1 + x)) /
+                                                     ((1 + exp(-x)) * (1 + exp(-x))))),
       of_gate("gated_of_gate", TENON_ELEMENTWISE((x, gate), x / (1 + exp(-x)))),
       kernel("gated", TENON_ELEMENTWISE((x, gate), x / (1 + exp(-x)) * gate), {of_x, of_gate});
   return kernel;
@@ -24,6 +24,7 @@ const ElementwiseKernel& gated() {
 constexpr char kRmsSource[] = R"(
 // A warp for each row.
 extern "C" __global__ void rms(const T* x, Result0* y, Result1* scale, long long rows, long long columns) {
+  __shared__ Real sums[4][32];
   const long long row = blockIdx.x * 4ll + threadIdx.y;
   if (row >= rows) return;
   Real sum = 0;
@@ -31,8 +32,13 @@ extern "C" __global__ void rms(const T* x, Result0* y, Result1* scale, long long
     const Real value = x[row * columns + k];
     sum += value * value;
   }
-  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
-  const Real factor = tenon::scalar::rsqrt(sum / columns + Real(1e-6));
+  sums[threadIdx.y][threadIdx.x] = sum;
+  for (int half = 16; half > 0; half /= 2) {
+    __syncwarp();
+    if (threadIdx.x < half) sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y][threadIdx.x + half];
+  }
+  __syncwarp();
+  const Real factor = tenon::scalar::rsqrt(sums[threadIdx.y][0] / columns + Real(1e-6));
   if (threadIdx.x == 0) scale[row] = factor;
   for (long long k = threadIdx.x; k < columns; k += 32) y[row * columns + k] = x[row * columns + k] * factor;
 }

@@ -75,7 +75,7 @@ class ElementFormula {
  public:
   /// `cpu` is a function object without members, such as a lambda that captures nothing. It takes
   /// one to three numbers, all float or all double, and returns a number: `[](auto x) { … }`. Its
-  /// result must depend on the numbers only.
+  /// result must depend on the numbers only, and it must not throw.
   ///
   /// `cuda` is the same as CUDA C++: an expression, or, if the text contains a semicolon,
   /// statements that return the result. `inputs` names its numbers, and `T` is their type, float or
@@ -156,23 +156,24 @@ class TENON_API ElementwiseKernel {
 #define TENON_ELEMENTWISE_NAMES_3(a, b, c) \
   { #a, #b, #c }
 #define TENON_ELEMENTWISE_PICK(a, b, c, picked, ...) picked
-#define TENON_ELEMENTWISE_LAMBDA(...)                                                          \
-  TENON_ELEMENTWISE_PICK(__VA_ARGS__, TENON_ELEMENTWISE_3, TENON_ELEMENTWISE_2, TENON_ELEMENTWISE_1, none) \
+#define TENON_ELEMENTWISE_LAMBDA(...)                                           \
+  TENON_ELEMENTWISE_PICK(__VA_ARGS__, TENON_ELEMENTWISE_3, TENON_ELEMENTWISE_2, \
+                         TENON_ELEMENTWISE_1, none)                             \
   (__VA_ARGS__)
-#define TENON_ELEMENTWISE_NAMES(...)                                                \
+#define TENON_ELEMENTWISE_NAMES(...)                                                        \
   TENON_ELEMENTWISE_PICK(__VA_ARGS__, TENON_ELEMENTWISE_NAMES_3, TENON_ELEMENTWISE_NAMES_2, \
-                     TENON_ELEMENTWISE_NAMES_1, none)                               \
+                         TENON_ELEMENTWISE_NAMES_1, none)                                   \
   (__VA_ARGS__)
 /// @}
 
-/// An ElementFormula for CPUs and GPUs from one expression: `TENON_ELEMENTWISE((x, y), x * tanh(y))`.
-/// Needs `<cmath>`. The names of one to three inputs come first, in parentheses. `T` is their type:
-/// float or double. Constants are written `T(0.5)`, because `0.5` makes the expression double.
-/// Functions: abs, exp, exp2, expm1, log, log1p, sqrt, sin, cos, tan, asin, acos, atan, atan2,
-/// sinh, cosh, tanh, erf, floor, ceil, trunc, pow.
-#define TENON_ELEMENTWISE(inputs, ...)                                                                \
+/// An ElementFormula for CPUs and GPUs from one expression: `TENON_ELEMENTWISE((x, y), x *
+/// tanh(y))`. Needs `<cmath>`. The names of one to three inputs come first, in parentheses. `T` is
+/// their type: float or double. Constants are written `T(0.5)`, because `0.5` makes the expression
+/// double. Functions: abs, exp, exp2, expm1, log, log1p, sqrt, sin, cos, tan, asin, acos, atan,
+/// atan2, sinh, cosh, tanh, erf, floor, ceil, trunc, pow.
+#define TENON_ELEMENTWISE(inputs, ...)                                                            \
   ::tenon::ElementFormula(                                                                        \
-      TENON_ELEMENTWISE_LAMBDA inputs {                                                               \
+      TENON_ELEMENTWISE_LAMBDA inputs {                                                           \
         using std::abs, std::exp, std::exp2, std::expm1, std::log, std::log1p, std::sqrt,         \
             std::sin, std::cos, std::tan, std::asin, std::acos, std::atan, std::atan2, std::sinh, \
             std::cosh, std::tanh, std::erf, std::floor, std::ceil, std::trunc, std::pow;          \

@@ -254,6 +254,32 @@ TEST_CASE("GPU own kernels: a network with own layers trains as on the CPU") {
     CHECK(ours[k] == doctest::Approx(theirs[k]).epsilon(1e-3));
 }
 
+TEST_CASE("GPU own kernels: products and activations of 16 bits around them") {
+  if (!test::has_gpu()) return;
+  const Tensor x = drawn({64, 32}, 1), w = drawn({32, 48}, 2), b = drawn({48}, 3);
+  const auto all = [&](Device home, bool own) {
+    const Tensor weights = variable(to(w, home)), bias = to(b, home);
+    const Tensor y = matmul(to(x, home), weights);
+    const Tensor activation = own ? test::swish()(y, bias) : y * sigmoid(bias * y);
+    const Tensors rows =
+        own ? test::row_norms().apply({activation}) : test::composed_row_norms(activation);
+    const Tensor loss = (matmul(rows[0], transpose(weights)) * to(x, home)).sum() + rows[1].sum();
+    return Tensors{loss, grad(loss, weights), rows[0]};
+  };
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16, Precision::Tf32}) {
+    set_precision(precision);
+    const Tensors found = all(device("cuda"), true), expected = all(device("cuda"), false);
+    compute(found);
+    compute(expected);
+    set_precision(Precision::Fp32);
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      CHECK(found[k].dtype() == DType::Float32);
+      const Tensor wanted = to(expected[k], Device{});
+      CHECK(difference(found[k], wanted) < 0.03 * abs(wanted).max().item());
+    }
+  }
+}
+
 TEST_CASE("GPU own kernels: each GPU computes its part") {
   if (!test::has_gpu() || cuda::gpu_count() < 2) return;
   const Tensor x = drawn({4, 6}, 1), b = drawn({6}, 2);

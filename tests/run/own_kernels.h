@@ -40,8 +40,8 @@ inline const ElementwiseKernel& swish() {
                            "return x * x * x * s * (T(1) - s) * (T(1) - 2 * s);",
                            {"x", "b"})),
       dx("swish_dx",
-         TENON_ELEMENTWISE((x, b),
-                       (1 + exp(-b * x) * (1 + b * x)) / ((1 + exp(-b * x)) * (1 + exp(-b * x)))),
+         TENON_ELEMENTWISE(
+             (x, b), (1 + exp(-b * x) * (1 + b * x)) / ((1 + exp(-b * x)) * (1 + exp(-b * x)))),
          {xx, xb}),
       db("swish_db",
          TENON_ELEMENTWISE((x, b), x * x * exp(-b * x) / ((1 + exp(-b * x)) * (1 + exp(-b * x)))),
@@ -53,7 +53,8 @@ inline const ElementwiseKernel& swish() {
 /// a b + c, with derivatives of the first order.
 inline const ElementwiseKernel& blend() {
   static const ElementwiseKernel da("blend_da", TENON_ELEMENTWISE((a, b, c), b)),
-      db("blend_db", TENON_ELEMENTWISE((a, b, c), a)), dc("blend_dc", TENON_ELEMENTWISE((a, b, c), T(1))),
+      db("blend_db", TENON_ELEMENTWISE((a, b, c), a)),
+      dc("blend_dc", TENON_ELEMENTWISE((a, b, c), T(1))),
       f("blend", TENON_ELEMENTWISE((a, b, c), a * b + c), {da, db, dc});
   return f;
 }
@@ -61,9 +62,10 @@ inline const ElementwiseKernel& blend() {
 /// A function without a gradient that calls one function of each kind.
 inline const ElementwiseKernel& many_functions() {
   static const ElementwiseKernel f(
-      "many_functions", TENON_ELEMENTWISE((x), abs(x) + exp(-x * x) + log1p(x * x) + sqrt(x * x + 1) +
-                                               sin(x) + cos(x) + tanh(x) + erf(x) + floor(x) +
-                                               pow(abs(x) + 1, T(1.5)) + atan2(x, T(2))));
+      "many_functions",
+      TENON_ELEMENTWISE((x), abs(x) + exp(-x * x) + log1p(x * x) + sqrt(x * x + 1) + sin(x) +
+                                 cos(x) + tanh(x) + erf(x) + floor(x) + pow(abs(x) + 1, T(1.5)) +
+                                 atan2(x, T(2))));
   return f;
 }
 inline Tensor composed_functions(const Tensor& x) {
