@@ -131,6 +131,7 @@ class TENON_API Function {
   }
 
  private:
+  friend class Operation;
   Function(std::string name, detail::OnList<FunctionContext&> forward,
            detail::OnList<const FunctionContext&> backward);
   Tensor only_result(std::vector<Tensor> results) const;

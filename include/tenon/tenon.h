@@ -9,6 +9,7 @@
 #include <tenon/compute.h>
 #include <tenon/containers.h>
 #include <tenon/creation.h>
+#include <tenon/cuda_kernel.h>
 #include <tenon/data.h>
 #include <tenon/dataset.h>
 #include <tenon/device.h>
@@ -16,6 +17,7 @@
 #include <tenon/distributions.h>
 #include <tenon/dtype.h>
 #include <tenon/elementwise.h>
+#include <tenon/elementwise_kernel.h>
 #include <tenon/error.h>
 #include <tenon/fft.h>
 #include <tenon/function.h>
@@ -39,6 +41,7 @@
 #include <tenon/models.h>
 #include <tenon/more_layers.h>
 #include <tenon/nn.h>
+#include <tenon/operation.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 #include <tenon/optimizers.h>

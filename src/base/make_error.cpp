@@ -131,4 +131,33 @@ std::string join_message(ErrorFields& fields, const char* kinds, std::va_list pa
   return join(kinds, parts, &fields);
 }
 
+namespace {
+
+// Throws an E with this message if the error is one.
+template <class E>
+void throw_as(const Error& error, const std::string& message, const ErrorFields& fields) {
+  if (dynamic_cast<const E*>(&error) != nullptr) throw E(message, fields);
+}
+
+}  // namespace
+
+void rethrow_named(const Error& error, const OpPlace& place) {
+  if (!error.operation().empty()) throw;
+  ErrorFields fields = error.fields();
+  fields.operation = place.operation;
+  fields.layer = place.layer;
+  const std::string message = cat(place, ": ", error.what());
+  throw_as<ShapeError>(error, message, fields);
+  throw_as<DTypeError>(error, message, fields);
+  throw_as<ValueError>(error, message, fields);
+  throw_as<DeviceError>(error, message, fields);
+  throw_as<MemoryError>(error, message, fields);
+  throw_as<FormatError>(error, message, fields);
+  throw_as<IoError>(error, message, fields);
+  throw_as<NotSupported>(error, message, fields);
+  throw_as<NumericError>(error, message, fields);
+  throw_as<InternalError>(error, message, fields);
+  throw Error(message, fields);
+}
+
 }  // namespace tenon

@@ -66,6 +66,10 @@ template <class E, class... Parts>
   return make_error_of<E>(kPartKinds<TextPart<Parts>::kind...>, TextPart<Parts>::passed(parts)...);
 }
 
+/// In a handler: throws an error of the same type with "PLACE: " in front of its message, or the
+/// error itself if it names an operation.
+[[noreturn]] void rethrow_named(const Error& error, const OpPlace& place);
+
 /// The same error with "FILE: " in front of its message, unless the message begins so.
 template <class E>
 E in_file(const std::string& file, const E& error) {

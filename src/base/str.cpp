@@ -54,6 +54,15 @@ std::string nearest(std::string_view word, const std::string* candidates, int co
   return found;
 }
 
+bool is_identifier(std::string_view text) {
+  const auto is_letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
 std::string size_text(std::int64_t bytes) {
   const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

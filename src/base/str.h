@@ -81,6 +81,9 @@ template <class... Args>
 /// "1.5 GiB", "640 KiB", "12 bytes"
 std::string size_text(std::int64_t bytes);
 
+/// Whether the text is an identifier of C++: letters, digits and `_`, not beginning with a digit.
+bool is_identifier(std::string_view text);
+
 /// The candidate nearest to `word` by edit distance, ignoring case, or "" if none is near (for "did
 /// you mean …?").
 std::string nearest(std::string_view word, const std::string* candidates, int count);

@@ -195,14 +195,27 @@ struct CondAttrs {
 };
 
 struct HostCallTypes;
+struct OwnKernelCode;
 
-/// Inputs: the code (graph/host_code.h), then the arguments of the call. `name` is the interned
-/// name of the operation; `key` identifies the dtypes and shapes of the results.
+/// HostCall: inputs are the code (graph/host_code.h), then the arguments of the call. OwnKernel:
+/// the arguments; `kernel` is the code, and `code` identifies it. `name` is the interned name of
+/// the operation; `key` identifies the dtypes and shapes of the results.
 struct HostCallAttrs {
   std::uint64_t name = 0;
-  GraphKey key;
+  GraphKey key, code;
   std::shared_ptr<const HostCallTypes> types;
-  static constexpr std::size_t kWordBytes = 3 * sizeof(std::uint64_t);
+  std::shared_ptr<const OwnKernelCode> kernel;
+  static constexpr std::size_t kWordBytes = 5 * sizeof(std::uint64_t);
+};
+
+struct ElementCode;
+
+/// OwnElement: the key of the code, and the interned name of the operation.
+struct ElementAttrs {
+  GraphKey key;
+  std::uint64_t name = 0;
+  std::shared_ptr<const ElementCode> code;
+  static constexpr std::size_t kWordBytes = 2 * sizeof(std::uint64_t);
 };
 
 struct FunctionRule;
@@ -305,7 +318,8 @@ class Attrs {
                DeviceAttrs, ResultAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
                RecurrenceAttrs, Shared<SortAttrs>, Shared<SliceAttrs>, Shared<PadAttrs>,
                Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>,
-               Shared<ResponseAttrs>, Shared<HostCallAttrs>, Shared<FunctionAttrs>>
+               Shared<ResponseAttrs>, Shared<HostCallAttrs>, Shared<FunctionAttrs>,
+               Shared<ElementAttrs>>
       value_;
 };
 

@@ -71,7 +71,7 @@ class Former {
         fixed(static_cast<std::uint64_t>(word));
       body(*scan->body);
     } else if (const auto* call = node.attrs.get_if<HostCallAttrs>()) {
-      fixed(call->name);
+      for (const std::uint64_t word : {call->name, call->code.lo, call->code.hi}) fixed(word);
       for (const TensorType& type : call->types->types) {
         fixed(static_cast<std::uint64_t>(type.dtype) | static_cast<std::uint64_t>(type.shape.rank())
                                                            << 8);

@@ -1,10 +1,15 @@
-// Creates and reads the leaves that hold host code.
+// Creates and reads the leaves that hold host code, and makes the attributes of calls.
 #include "graph/host_code.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include <tenon/error.h>
+
+#include "base/digest.h"
 #include "graph/node.h"
 
 namespace tenon {
@@ -20,9 +25,41 @@ struct HeldCode {
 
 }  // namespace
 
-HostCallAttrs host_call_attrs(std::uint64_t name, HostCallTypes types) {
+std::shared_ptr<const OwnKernelCode> own_kernel_code(CudaKernel kernel) {
+  Digester digester;
+  digester.add(kernel.source);
+  digester.add(kernel.entry);
+  for (const Scalar& number : kernel.numbers) {
+    digester.add(std::uint64_t{number.is_whole()});
+    digester.add(number.is_whole() ? static_cast<std::uint64_t>(number.whole())
+                                   : std::bit_cast<std::uint64_t>(number.real()));
+  }
+  const Digest digest = digester.result();
+  OwnKernelCode code{std::move(kernel), {}};
+  code.key.mix(digest.lo);
+  code.key.mix(digest.hi);
+  code.key.mix(reinterpret_cast<std::uintptr_t>(code.kernel.launch));
+  return std::make_shared<const OwnKernelCode>(std::move(code));
+}
+
+bool has_elements(const std::vector<TensorType>& types) {
+  return std::any_of(types.begin(), types.end(),
+                     [](const TensorType& type) { return type.shape.numel() != 0; });
+}
+
+const std::string& checked_operation_name(const std::string& name) {
+  if (name.empty() || name.find_first_of("\n\r\\") != std::string::npos)
+    throw make_error<ValueError>("an operation is called '", name,
+                                 "': give it a name of one line without backslashes");
+  return name;
+}
+
+HostCallAttrs host_call_attrs(std::uint64_t name, HostCallTypes types,
+                              std::shared_ptr<const OwnKernelCode> kernel) {
   HostCallAttrs attrs;
   attrs.name = name;
+  if (kernel != nullptr) attrs.code = kernel->key;
+  attrs.kernel = std::move(kernel);
   for (const TensorType& type : types.types) {
     attrs.key.mix(static_cast<std::uint64_t>(type.dtype) |
                   static_cast<std::uint64_t>(type.shape.rank()) << 8);
@@ -33,9 +70,14 @@ HostCallAttrs host_call_attrs(std::uint64_t name, HostCallTypes types) {
 }
 
 const char* shown_name(Op op, const Attrs& attrs) {
-  const auto* call = attrs.get_if<HostCallAttrs>();
-  return call == nullptr ? op_row(op).name
-                         : label_text(static_cast<std::uint32_t>(call->name)).c_str();
+  std::uint64_t label = 0;
+  if (const auto* call = attrs.get_if<HostCallAttrs>())
+    label = call->name;
+  else if (const auto* element = attrs.get_if<ElementAttrs>())
+    label = element->name;
+  else
+    return op_row(op).name;
+  return label_text(static_cast<std::uint32_t>(label)).c_str();
 }
 
 Tensor code_leaf(HostCode code) {

@@ -5,6 +5,7 @@
 #include <tenon/host_call.h>
 
 #include "cases/cases.h"
+#include "run/own_kernels.h"
 
 using namespace tenon;
 
@@ -89,6 +90,18 @@ void add_functions(Cases& cases) {
   add(cases, "host code of nothing", {{{0, 3}}}, [](const Tensors& x) { return host_sin(x[0]); });
   add(cases, "host code between operations", {{{3, 1}}, {{4}}},
       [](const Tensors& x) { return square(host_sin(x[0] * x[1])) + x[0]; });
+  add(cases, "own element-wise kernel", {{{3, 5}}, {{5}}},
+      [](const Tensors& x) { return tenon::test::swish()(x[0], x[1]) * x[1]; });
+  add(cases, "own element-wise kernel of views", {{{4, 6}}, {{6, 1}}},
+      [](const Tensors& x) { return tenon::test::swish()(transpose(x[0]) * 0.5, x[1]); });
+  add(cases, "own element-wise kernel of nothing", {{{0, 3}}, {{3}}},
+      [](const Tensors& x) { return tenon::test::swish()(x[0], x[1]); });
+  add(cases, "own element-wise kernel of rows", {{{4, 33}}},
+      [](const Tensors& x) { return tenon::test::swish()(x[0], mean(x[0], 1, true)).sum(1); });
+  add(cases, "own operation on rows", {{{3, 7}}}, [](const Tensors& x) {
+    const Tensors out = tenon::test::row_norms().apply({x[0] + 3});
+    return out[0] * out[1] + out[0];
+  });
   add(cases, "own gradient", {{{3, 5}}, {{3, 5}}},
       [](const Tensors& x) { return own_pair(x[0], x[1]); });
   add(cases, "own gradient of a sum", {{{4, 3}}, {{3}}},

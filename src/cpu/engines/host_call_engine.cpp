@@ -19,31 +19,6 @@
 namespace tenon::cpu {
 namespace {
 
-// Throws an E with this message if the error is one.
-template <class E>
-void throw_as(const Error& error, const std::string& message, const ErrorFields& fields) {
-  if (dynamic_cast<const E*>(&error) != nullptr) throw E(message, fields);
-}
-
-// Throws an error of the same type, with the name of the operation in front.
-[[noreturn]] void throw_named(const Error& error, const OpPlace& place) {
-  ErrorFields fields = error.fields();
-  fields.operation = place.operation;
-  fields.layer = place.layer;
-  const std::string message = cat(place, ": ", error.what());
-  throw_as<ShapeError>(error, message, fields);
-  throw_as<DTypeError>(error, message, fields);
-  throw_as<ValueError>(error, message, fields);
-  throw_as<DeviceError>(error, message, fields);
-  throw_as<MemoryError>(error, message, fields);
-  throw_as<FormatError>(error, message, fields);
-  throw_as<IoError>(error, message, fields);
-  throw_as<NotSupported>(error, message, fields);
-  throw_as<NumericError>(error, message, fields);
-  throw_as<InternalError>(error, message, fields);
-  throw Error(message, fields);
-}
-
 class HostCallKernel final : public Kernel {
  public:
   HostCallKernel(const Region& region, std::span<const Value> values)
@@ -84,8 +59,7 @@ class HostCallKernel final : public Kernel {
     try {
       code(inputs, results);
     } catch (const Error& error) {
-      if (!error.operation().empty()) throw;
-      throw_named(error, where(name_));
+      rethrow_named(error, where(name_));
     } catch (const std::exception& error) {
       std::throw_with_nested(make_error<Error>(where(name_), ": ", error.what()));
     }

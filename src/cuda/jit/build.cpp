@@ -1,19 +1,22 @@
 // Keys of kernels, and the path through the built-in store, the disk cache and the compiler.
 #include "cuda/jit/build.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 
 #include <tenon/error.h>
 
-#include "base/str.h"
+#include "base/make_error.h"
 #include "cuda/device/opening/driver.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/helpers.h"
 #include "cuda/jit/nvrtc.h"
 #include "cuda/jit/workers.h"
+#include "graph/element_code.h"
 
 namespace tenon::cuda {
 
@@ -45,6 +48,17 @@ CompileResult compile_here(const Source& source, const std::string& file_name, i
 }
 
 }  // namespace
+
+std::string own_operations(const std::string& text) {
+  std::string names;
+  const std::size_t length = std::strlen(kOwnOperation);
+  for (std::size_t at = text.find(kOwnOperation); at != std::string::npos;
+       at = text.find(kOwnOperation, at + length)) {
+    const std::size_t begin = at + length, end = std::min(text.find('\n', begin), text.size());
+    names += cat(names.empty() ? "" : ", ", text.substr(begin, end - begin));
+  }
+  return names;
+}
 
 void warm_compiler() {
   if (nvrtc().problem.empty() && most_helpers() == 0) prepare_compiler(nvrtc().archs.back());
@@ -88,6 +102,11 @@ Image compile_image(const Source& source, int arch, const KernelCache& cache) {
       source.text, file_name, arch, [&] { return compile_here(source, file_name, arch); });
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   image.compile_ms = spent.count();
+  if (result.image.empty() && !own_operations(source.text).empty())
+    throw make_error<ValueError>(OpPlace{own_operations(source.text), {}},
+                                 ": its CUDA source does not compile for sm_", arch, " with NVRTC ",
+                                 nvrtc().major, ".", nvrtc().minor, "; the compiler says:\n",
+                                 result.log);
   if (result.image.empty())
     throw NotSupported(cat("the device kernel ", source.entry, " does not compile for sm_", arch,
                            " with NVRTC ", nvrtc().major, ".", nvrtc().minor,

@@ -32,4 +32,7 @@ Image compile_image(const Source& source, int arch, const KernelCache& cache);
 /// find_image(), then compile_image() if nothing was found.
 Image build_image(const Source& source, int arch, const KernelCache& cache);
 
+/// The names of the own operations whose code the source contains, "a, b"; "" if there are none.
+std::string own_operations(const std::string& text);
+
 }  // namespace tenon::cuda

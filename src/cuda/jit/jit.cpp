@@ -14,11 +14,13 @@
 
 #include <tenon/error.h>
 
+#include "base/make_error.h"
 #include "base/system/cache_file.h"
 #include "cuda/device/gpu.h"
 #include "cuda/device/opening/driver.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/workers.h"
+#include "graph/element_code.h"
 
 namespace tenon::cuda {
 namespace {
@@ -189,16 +191,23 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     CUmodule module = nullptr;  // stays loaded to the end of the process
     check(api.cuModuleLoadData(&module, image.data()), "loading the kernel ", source_.entry, " on ",
           context.title());
-    check(api.cuModuleGetFunction(&function_, module, source_.entry.c_str()), "finding ",
-          source_.entry, " in its module");
+    const CUresult found = api.cuModuleGetFunction(&function_, module, source_.entry.c_str());
+    if (found != CUDA_SUCCESS && is_own())
+      throw make_error<ValueError>(OpPlace{own_operations(source_.text), {}},
+                                   ": its CUDA source defines no extern \"C\" __global__ function ",
+                                   source_.entry);
+    check(found, "finding ", source_.entry, " in its module");
     int bytes = 0;
     check(api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_),
           "asking for the shared memory of ", source_.entry);
     static_shared_ = static_cast<std::uint32_t>(bytes);
-    if (source_.text.find(kAwaits) == std::string::npos) return;
+    if (is_own() || source_.text.find(kAwaits) == std::string::npos) return;
     const std::lock_guard lock(awaiting().mutex);
     awaiting().functions.insert(function_);
   }
+
+  // Whether the whole kernel is an own one. It waits for no other kernel itself.
+  bool is_own() const { return source_.text.starts_with(kOwnOperation); }
 
   // Once per kernel: allows all shared memory of the GPU, which costs no occupancy as long as it is
   // not used.

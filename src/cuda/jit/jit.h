@@ -34,7 +34,8 @@ inline constexpr char kNextLaunch[] = "\n// ---- next launch ----\n\n";
 /// (intrinsics.cuh). Code before it must not touch memory that other kernels touch.
 inline constexpr char kAwaitKernels[] = "  tenon::cuda::await_kernels();\n";
 /// A kernel whose source calls await_kernels(), or a function with such a name that does, waits
-/// itself. Every other kernel is launched when the kernels that it depends on have ended.
+/// itself. Own kernels (graph/element_code.h) never do. Every other kernel is launched when the
+/// kernels that it depends on have ended.
 inline constexpr char kAwaits[] = "await_";
 
 /// A kernel being compiled for, or loaded on, a GPU. Immutable for callers; launches may come from
@@ -45,8 +46,8 @@ class CompiledKernel {
   virtual const Source& source() const = 0;
   /// Queues one launch on `stream` (a CUstream). `params` points to the arguments in order. Waits
   /// if the compilation is not finished. Throws NotSupported with the compiler's messages if the
-  /// source does not compile, and DeviceError if the launch is refused or the process ends before
-  /// the kernel is compiled.
+  /// source does not compile, ValueError if the source contains own code, and DeviceError if the
+  /// launch is refused or the process ends before the kernel is compiled.
   virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
                       void* const* params) const = 0;
   /// The same with as many blocks as the GPU holds at once, but at most `blocks`.

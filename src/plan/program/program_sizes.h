@@ -167,13 +167,14 @@ class ProgramSizes {
       if constexpr (!std::is_const_v<O>)
         if (changed.length != scan->length) o.attrs = changed;
     } else if (const auto* call = o.attrs.template get_if<HostCallAttrs>()) {
-      fixed(call->name);
+      fixed(call->name, call->code.lo, call->code.hi);
       HostCallTypes changed = *call->types;
       for (TensorType& type : changed.types) {
         fixed(type.dtype);
         shape(type.shape);
       }
-      if constexpr (!std::is_const_v<O>) o.attrs = host_call_attrs(call->name, std::move(changed));
+      if constexpr (!std::is_const_v<O>)
+        o.attrs = host_call_attrs(call->name, std::move(changed), call->kernel);
     } else if (const auto* cond = o.attrs.template get_if<CondAttrs>()) {
       fixed(cond->operands, cond->captured);
     } else {

@@ -7,6 +7,7 @@
 
 #include "cpu/engines/compile/tile_compiler.h"
 #include "device/cpu_model.h"
+#include "graph/element_code.h"
 
 namespace tenon::cpu {
 
@@ -62,6 +63,12 @@ std::int64_t cost_of(const MapInstr& instr) {
   }
 }
 
+TileLoop loop_of(const TileTable& table, const MapInstr& instr, TileType type) {
+  if (instr.op != Op::OwnElement) return table.op[code(instr.op)][code(type)];
+  const ElementCode& own = *instr.attrs.as<ElementAttrs>().code;
+  return type == TileType::F32 ? own.f32 : type == TileType::F64 ? own.f64 : nullptr;
+}
+
 void TileCompiler::compile() {
   p_.table_ = &tile_table();
   merge_axes();
@@ -101,7 +108,7 @@ bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why)
         kind_of(instr.op) != OpKind::ArgReduction)
       return refuse("no row reduction");
     if (instr.code == MapCode::Compute && instr.op != Op::Cast &&
-        table.op[code(instr.op)][code(type)] == nullptr)
+        loop_of(table, instr, type) == nullptr)
       return refuse(cat("no loop for ", op_row(instr.op).name, " of this dtype"));
   }
   for (const MapReduce& reduce : map.reduces)

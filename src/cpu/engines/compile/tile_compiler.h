@@ -24,6 +24,9 @@ enum class Level { Run, Row, Element };
 /// Approximate cost of an element, in units of 10 ps.
 std::int64_t cost_of(const MapInstr& instr);
 
+/// The loop of an element-wise op over arguments of this type; null if there is none.
+TileLoop loop_of(const TileTable& table, const MapInstr& instr, TileType type);
+
 class TileCompiler {
  public:
   TileCompiler(TileProgram& program, const MapProgram& map, std::span<const Value> values,

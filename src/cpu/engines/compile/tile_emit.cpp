@@ -362,7 +362,7 @@ int TileCompiler::emit_compute(int i) {
   const TileType type = tile_type(map_.instrs[at(instr.args[key])].dtype);
   TileOp op;
   op.count = count_of(level);
-  op.compute = p_.table_->op[code(instr.op)][code(type)];
+  op.compute = loop_of(*p_.table_, instr, type);
   bool scalar[3] = {};
   for (int k = 0; k < 3; ++k)
     scalar[k] = instr.args[k] >= 0 && op.count != TileCount::One &&

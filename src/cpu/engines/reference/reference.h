@@ -75,7 +75,8 @@ void write(const Array& array, const Binding& binding, std::span<const Value> va
 Array convert(const Array& array, DType dtype);
 
 /// One element-wise instruction over `count` elements. An argument with fewer elements has one
-/// value per row.
+/// value per row. compute_own() is for Op::OwnElement.
+Array compute_own(const ElementCode& code, std::span<const Array* const> args, std::int64_t count);
 Array compute(Op op, DType dtype, std::span<const Array* const> args, std::int64_t count);
 
 /// Reduces by Sum, Prod, Max, Min, ArgMax or ArgMin. Elements are added in ascending order of i.

@@ -132,6 +132,10 @@ class MapRun {
     std::size_t count = 0;
     for (const int arg : instr.args)
       if (arg >= 0) args[count++] = &results_[at(arg)];
+    if (instr.op == Op::OwnElement)
+      return convert(
+          compute_own(*instr.attrs.as<ElementAttrs>().code, {args, count}, space(instr).numel()),
+          held(instr.dtype));
     const DType dtype = instr.op == Op::Cast ? instr.dtype : held(instr.dtype);
     return convert(compute(instr.op, dtype, {args, count}, space(instr).numel()),
                    held(instr.dtype));

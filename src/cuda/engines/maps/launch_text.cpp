@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "graph/element_code.h"
 
 namespace tenon::cuda {
 
@@ -17,15 +18,24 @@ namespace {
 
 constexpr std::size_t kFewParts = 8;  // more parts of one text are found by a search
 
-/// Include lines, each once.
+/// Include lines and the definitions of own functions, each once.
 std::string includes_of(std::span<const Part> parts) {
-  std::set<std::string> lines;
+  std::set<std::string> lines, definitions;
   for (const Part& part : parts) {
     std::istringstream stream(part.includes);
-    for (std::string line; std::getline(stream, line);) lines.insert(line);
+    std::string definition;
+    for (std::string line; std::getline(stream, line);) {
+      if (line.starts_with("#include")) {
+        lines.insert(line);
+        continue;
+      }
+      definition += line + '\n';
+      if (line == kDefinitionEnd) definitions.insert(std::exchange(definition, {}));
+    }
   }
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
+  for (const std::string& definition : definitions) text += definition;
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "graph/element_code.h"
 
 namespace tenon::cuda {
 
@@ -100,6 +101,12 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
                           std::span<const DType> from) {
   if (instr.op == Op::Cast) return print_cast(args[0], from[0], instr.dtype);
   if (instr.op == Op::Where) return cat(args[0], " != 0 ? ", args[1], " : ", args[2]);
+  if (instr.op == Op::OwnElement) {
+    std::string list;
+    for (const std::string& arg : args) list += cat(list.empty() ? "" : ", ", arg);
+    return cat("scalar::own::", instr.attrs.as<ElementAttrs>().code->function, "<",
+               compute_type(instr.dtype), ">(", list, ")");
+  }
   if (instr.op == Op::StopGradient ||
       (has_trait(instr.op, kRoundsToWhole) && !is_floating(from[0])))
     return args[0];

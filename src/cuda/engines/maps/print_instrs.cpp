@@ -2,14 +2,24 @@
 #include "cuda/engines/maps/print_instrs.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "cuda/engines/maps/map_layout.h"
+#include "graph/element_code.h"
 
 namespace tenon::cuda {
+namespace {
+
+/// For the expressions of own operations.
+constexpr std::array<const char*, 6> kFunctionHeaders = {"scalar/arc.h", "scalar/erf.h",
+                                                         "scalar/exp.h", "scalar/log.h",
+                                                         "scalar/pow.h", "scalar/trig.h"};
+
+}  // namespace
 
 InstrPrinter::InstrPrinter(const MapProgram& map, const ValueTable& values, Coordinates coordinates,
                            Arguments& arguments, std::string prefix, std::string index)
@@ -319,8 +329,12 @@ std::string InstrPrinter::random_element(int instr, const std::string& block,
 }
 
 std::string InstrPrinter::includes() const {
-  std::set<std::string> headers{"cuda/kernels/maps/map.cuh"};
+  std::set<std::string> headers{"cuda/kernels/maps/map.cuh"}, definitions;
   for (const MapInstr& instr : map_.instrs) {
+    if (const auto* own = instr.attrs.get_if<ElementAttrs>()) {
+      headers.insert(kFunctionHeaders.begin(), kFunctionHeaders.end());
+      definitions.insert(own->code->definition);
+    }
     if (instr.code == MapCode::Random) headers.insert("cuda/kernels/philox.cuh");
     const bool floating = instr.code == MapCode::Compute;
     if (const char* header = op_row(instr.op).header; floating && header != nullptr)
@@ -328,6 +342,7 @@ std::string InstrPrinter::includes() const {
   }
   std::string text;
   for (const std::string& header : headers) text += cat("#include \"", header, "\"\n");
+  for (const std::string& definition : definitions) text += definition;
   return text;
 }
 

@@ -100,7 +100,7 @@ class InstrPrinter {
   /// Names of registers: the result of an instruction, or a row of loaded elements.
   static std::string name(char kind, int instr);
   const char* type(int instr) const { return compute_type(map_.instrs[at(instr)].dtype); }
-  /// Include lines for the functions that the program uses.
+  /// Include lines for the functions that the program uses, then the definitions of own functions.
   std::string includes() const;
   const MapProgram& map() const { return map_; }
   const std::string& index_type() const { return index_; }

@@ -45,6 +45,7 @@ class OpaqueEngine final : public Engine {
     const LabelGuard label(region.label);  // errors name the layer that the op was built in
     const OpaqueCall call{target_, region.opaque, values};
     if (region.opaque.op == Op::Sort) return prepare_sort(call);
+    if (region.opaque.op == Op::OwnKernel) return prepare_own(call);
     if (is_attention(region.opaque.op)) return prepare_attention(call);
     if (is_pool(region.opaque.op)) return prepare_pool(call);
     if (is_response(region.opaque.op)) return prepare_response(call);
@@ -55,7 +56,7 @@ class OpaqueEngine final : public Engine {
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
     const Opaque& o = region.opaque;
-    if (o.op == Op::Sort) return nullptr;
+    if (o.op == Op::Sort || o.op == Op::OwnKernel) return nullptr;
     if (is_attention(o.op))
       return values[static_cast<std::size_t>(o.inputs[0])].dtype == DType::Float64
                  ? "attention in float64"

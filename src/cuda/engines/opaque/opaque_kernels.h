@@ -34,6 +34,7 @@ std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call);
+std::unique_ptr<Kernel> prepare_own(const OpaqueCall& call);
 /// True if the attention op sums 64 rows at a time of the gradients that it writes as parts of one
 /// value.
 bool attention_sums_rows(const OpaqueCall& call);
