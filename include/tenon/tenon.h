@@ -54,6 +54,7 @@
 #include <tenon/resampling.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>
+#include <tenon/saved_program.h>
 #include <tenon/scattering.h>
 #include <tenon/schedules.h>
 #include <tenon/shape.h>
