@@ -44,6 +44,7 @@
 #include <tenon/packed_parts.h>
 #include <tenon/parallel.h>
 #include <tenon/parametrizations.h>
+#include <tenon/plugin.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/print.h>
@@ -51,6 +52,7 @@
 #include <tenon/random_layers.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
+#include <tenon/registered.h>
 #include <tenon/resampling.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>

@@ -174,10 +174,10 @@ std::int64_t whole_at(const Json& value, std::int64_t n) {
 double real_at(const Json& value, std::int64_t n) {
   if (!value.is_string()) return value.get<double>();
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
   const std::string_view text = value.text();
   if (text == "inf" || text == "-inf") return text == "inf" ? kInf : -kInf;
-  if (text == "nan" || text == "-nan") return text == "nan" ? kNan : -kNan;
+  if (text == "nan" || text == "-nan") return text == "nan" ? kNotANumber : -kNotANumber;
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return static_cast<double>(linear_at(text, n));
   const auto below = static_cast<double>(linear_at(text.substr(slash + 1), n));

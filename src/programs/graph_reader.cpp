@@ -168,7 +168,7 @@ class GraphReader {
           "program, or a newer one");
     const TensorType type = type_of_record(row, n_);
     const LabelGuard label(intern_label(row.value("layer", "")));
-    const ConstantsGuard constants(row.value("no_grad", false));
+    const ConstantsGuard constants(row.value("no_grad", false) || builds_constants());
     Tensor out = made_of(*op, row, type);
     if (out.dtype() != type.dtype || out.shape() != type.shape)
       throw make_error<ShapeError>("it computes ", out.dtype(), out.shape(), ", but the file says ",
