@@ -103,13 +103,15 @@ void print_overview(const std::vector<Command>& commands) {
   fmt::print("{}: trains and runs deep networks on CPUs and NVIDIA GPUs\n",
              terminal.paint(TextStyle::Bold, "tenon"));
   heading("Usage");
-  fmt::print("  tenon COMMAND [options]\n");
+  fmt::print("  tenon [--plugin FILE]... COMMAND [options]\n");
   heading("Commands");
   print_names(commands);
   heading("Start here");
   row("tenon train lenet5", "train a network that reads handwritten digits, in under a minute", 26);
   row("tenon COMMAND --help", "show what a command does, its options and examples", 26);
   row("tenon --version", "show the version", 26);
+  heading("Before the command");
+  row("--plugin FILE", "load a shared object that adds datasets, networks and more by name", 26);
 }
 
 }  // namespace tenon::cli

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <tenon/device.h>
+#include <tenon/plugin.h>
 #include <tenon/system.h>
 
 #include <cerrno>
@@ -39,7 +40,7 @@ const Command& find(const std::vector<Command>& commands, const std::string& pat
   }
   const std::string near = nearest(name, names);
   if (name.starts_with("-")) {
-    const std::string flag = nearest(name, {"--help", "--version"});
+    const std::string flag = nearest(name, {"--help", "--version", "--plugin"});
     throw UsageError(fmt::format("{}: there is no option {}", path, name),
                      flag.empty() ? fmt::format("'{} --help' lists the commands", path)
                                   : fmt::format("did you mean {}?", flag));
@@ -74,8 +75,21 @@ void refuse_foreign_bytes(const std::vector<std::string>& words) {
                        "rename the file or folder, or give it by a link with another name");
 }
 
+// Options before the command: `--plugin FILE` or `--plugin=FILE`, any number of times.
+void load_plugins(std::vector<std::string>& words) {
+  const std::string flag = "--plugin";
+  while (!words.empty() && (words[0] == flag || words[0].starts_with(flag + "="))) {
+    const bool apart = words[0] == flag;
+    if (apart && words.size() == 1)
+      throw UsageError("--plugin needs a value, FILE", "a shared object: libmine.so");
+    load_plugin(apart ? words[1] : words[0].substr(flag.size() + 1));
+    words.erase(words.begin(), words.begin() + (apart ? 2 : 1));
+  }
+}
+
 int run(std::vector<std::string> words) {
   refuse_foreign_bytes(words);
+  load_plugins(words);  // before the tables of the commands, which list what plugins add
   const std::vector<Command> commands = all_commands();
   if (!words.empty() && words[0] == "--version") {
     fmt::print("tenon {}\n", version());

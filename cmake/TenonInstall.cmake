@@ -15,7 +15,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in $
                               INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/TenonConfig.cmake ${CMAKE_BINARY_DIR}/TenonConfigVersion.cmake
-        DESTINATION ${config_folder})
+        ${PROJECT_SOURCE_DIR}/cmake/TenonPlugin.cmake DESTINATION ${config_folder})
 
 if(TENON_WITH_TIFF)
   string(APPEND TENON_PKG_OPTIONAL " libtiff-4")

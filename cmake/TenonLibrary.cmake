@@ -103,12 +103,12 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|data|distributions|io|linalg|models|nn|ops|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/")
+     REGEX "/src/(backends|base|data|distributions|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train|cuda/(device/opening|engines|jit))/")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
-list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|train)/")
+list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|programs|train)/")
 list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
 # Loops that no step of a training waits for, compiled without what -O3 adds.
 set(TENON_LOOP_SOURCES ${TENON_HOT_SOURCES})

@@ -34,6 +34,7 @@ MATRIX = {
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
+    "programs": ["io", "run", "ops", "graph", "device", "base"],  # a traced function in a file
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "io", "run", "ops", "grad", "graph", "device", "base"],
 }
 
@@ -128,6 +129,7 @@ PUBLIC_ROOM = {
     "loops": "ops", "packed_parts": "ops", "function": "ops", "operation": "ops", "elementwise_kernel": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "complex": "ops", "fft": "ops", "masked": "ops", "resampling": "ops", "scattering": "ops", "signal_windows": "ops", "special": "ops",
     "module": "nn", "containers": "nn", "initializers": "nn", "averaging": "optim", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "print": "graph", "host_call": "graph", "cuda_kernel": "graph", "parallel": "base", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base", "anomaly": "graph", "signature": "base", "compile": "run",
+    "tensor": "graph", "print": "graph", "host_call": "graph", "parallel": "base", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base", "anomaly": "graph", "signature": "base", "compile": "run", "saved_program": "programs", "plugin": "base", "registered": "train",
     "optimizers": "optim", "lbfgs": "optim", "schedules": "optim", "loss_layers": "nn", "random_layers": "nn", "more_layers": "nn", "shape_layers": "nn", "parametrizations": "nn",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library

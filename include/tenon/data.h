@@ -171,7 +171,28 @@ struct SourceKind {
   bool published = false;  ///< a published dataset with test files of its own
   bool needs_path = true;  ///< a path must follow the name
 };
-/// All kinds, in the order of the documentation.
+struct SourceOptions;
+
+/// A kind of source of one's own.
+struct RegisteredSource {
+  std::string name{};      ///< lower-case letters, digits and '_', beginning with a letter
+  std::string usage{};     ///< the form of a source: "mine:FOLDER"
+  bool generated = false;  ///< as SourceKind::generated
+  bool needs_path = true;  ///< as SourceKind::needs_path
+  /// Reads a source: `rest` is what follows "mine:". Returns a function that opens a part; it
+  /// returns null for a validation part if there is none. Both may throw ValueError, IoError and
+  /// FormatError. The function may be called from several threads.
+  std::function<std::function<std::shared_ptr<Dataset>(Split part)>(const std::string& rest,
+                                                                    const SourceOptions& options)>
+      open{};
+};
+/// Adds a kind of source for open_dataset(), the setting `data` and --data of the command. Call it
+/// before runs are opened. Throws ValueError for an invalid or taken name, and for an empty
+/// function.
+TENON_API void register_source(RegisteredSource source);
+
+/// All kinds: those of the library in the order of the documentation, then the registered ones.
+/// The list stays valid.
 TENON_API std::span<const SourceKind> source_kinds();
 /// The kind of a source, "csv" of "csv:rows.csv,split=0.2"; null for an unknown one.
 TENON_API const SourceKind* source_kind(std::string_view spec);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,7 +146,7 @@ TENON_API Info info(const NetworkFile& file);
 /// The TOML text of a network of list(): the same parameters, the same initial values, the same
 /// bits. It has the comments and the layout of the library's own file of the network. Of a TOML
 /// file its own text. Throws ValueError for another name, IoError for a missing
-/// file.
+/// file, and NotSupported for a registered network, which is C++ code.
 TENON_API std::string toml(const std::string& name, const Options& options = {});
 
 /// Builds a network: by a name of list(), "resnet50"; by a name with sizes, "mlp:784-300-10"; or
@@ -154,7 +155,20 @@ TENON_API std::string toml(const std::string& name, const Options& options = {})
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
 /// What is known of a network, by the names that create() takes.
 TENON_API Info info(const std::string& name);
-/// All networks that have a name.
+/// A network of one's own that has a name.
+struct RegisteredNetwork {
+  /// What is known of it: `name`, lower-case letters, digits and '_'; `input` and `classes` must be
+  /// set; `recipe` is what `tenon train` begins with. `parameters` is counted if it is 0.
+  Info info{};
+  bool takes_sizes = false;  ///< whether sizes may follow a colon: "mine:32-16"
+  /// Builds the network; `sizes` is what follows the colon, or "". Options::classes is at least 1.
+  /// Throws ValueError for options and sizes that it does not take.
+  std::function<nn::AnyModule(const Options& options, const std::string& sizes)> make{};
+};
+/// Adds a network, for create(), settings and the command. Call it before runs are opened. Throws
+/// ValueError for a name that is invalid or taken, and for facts that are missing.
+TENON_API void register_network(RegisteredNetwork network);
+/// All networks that have a name: those of the library, then the registered ones.
 TENON_API std::vector<Info> list();
 /// The names of list(), without the facts. Takes microseconds, where list() takes milliseconds.
 TENON_API std::vector<std::string> names();

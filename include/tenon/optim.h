@@ -367,11 +367,21 @@ struct OptimizerOptions {
 /// message suggests a similar one) and for an option that the optimizer does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});
+/// Makes an optimizer. Options that are unset have its defaults.
+using OptimizerMaker = std::function<std::unique_ptr<Optimizer>(Parameters parameters,
+                                                                const OptimizerOptions& options)>;
+/// Adds an optimizer of one's own, for create(), settings and the command. `has` holds the options
+/// that it has with their default values; `lr` must be set. create() refuses the others. Throws
+/// ValueError for a name that is taken, or that has other characters than lower-case letters,
+/// digits and underscores, and for an empty function.
+TENON_API void register_optimizer(const std::string& name, const OptimizerOptions& has,
+                                  OptimizerMaker make);
 /// The default values of the options that an optimizer has; the others are unset. Throws ValueError
 /// for a name that is not in names().
 TENON_API OptimizerOptions defaults(const std::string& name);
 /// The names that create() takes: "sgd", "adam", "adamw", "rmsprop", "levenberg", "adagrad",
-/// "adadelta", "adamax", "nadam", "radam", "rprop", "asgd", "lion", "muon", "lamb", "adafactor".
+/// "adadelta", "adamax", "nadam", "radam", "rprop", "asgd", "lion", "muon", "lamb", "adafactor",
+/// then the registered ones.
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients

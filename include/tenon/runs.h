@@ -27,6 +27,9 @@ struct SettingText;  // (library use)
 /// The settings of a run, one for each setting of `tenon train`. The defaults are the model's
 /// recipe. A run writes them to RUN/settings.toml.
 struct TENON_API Settings {
+  /// The plugins that were loaded when the run began (load_plugin()), as a run writes them: "NAME
+  /// VERSION DIGEST FILE, …". They must be loaded when the run is opened.
+  std::string plugins;
   /// Name of the network: "lenet5", "mlp:784-300-10", or a file, "net.toml" (models::create()).
   std::string model = "lenet5";
   std::string activation;  ///< activation of mlp; "": the model's own
@@ -51,14 +54,16 @@ struct TENON_API Settings {
   /// What the network is trained for, a name of task_names(). A network with a task of its own
   /// (models::Info::task()), such as a language model, learns that task instead of the default.
   std::string task = "classification";
-  std::string data = "digits";      ///< data source, as data::open_dataset() takes it
-  int epochs = 5;                   ///< passes over the training data
-  std::int64_t batch = 64;          ///< samples in a step
-  std::string optimizer = "sgd";    ///< a name of optim::names()
-  double lr = 0.05;                 ///< learning rate
-  double momentum = 0.9;            ///< of sgd, rmsprop and muon
-  double weight_decay = 0;          ///< weight decay
-  bool nesterov = false;            ///< Nesterov momentum, of sgd and muon
+  std::string loss;  ///< a registered loss (register_loss()) in place of the task's; "": the task's
+  std::string callbacks;          ///< registered callbacks of the run (register_callback()): "a,b"
+  std::string data = "digits";    ///< data source, as data::open_dataset() takes it
+  int epochs = 5;                 ///< passes over the training data
+  std::int64_t batch = 64;        ///< samples in a step
+  std::string optimizer = "sgd";  ///< a name of optim::names()
+  double lr = 0.05;               ///< learning rate
+  double momentum = 0.9;          ///< of sgd, rmsprop and muon
+  double weight_decay = 0;        ///< weight decay
+  bool nesterov = false;          ///< Nesterov momentum, of sgd and muon
   std::string schedule = "cosine";  ///< learning-rate schedule (optim::create_schedule())
   /// Epochs at which the schedule multistep changes the learning rate: "3,6" multiplies by `gamma`,
   /// "3=0.4,6=0.2" sets factors.

@@ -48,6 +48,7 @@
 #include <tenon/packed_parts.h>
 #include <tenon/parallel.h>
 #include <tenon/parametrizations.h>
+#include <tenon/plugin.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/print.h>
@@ -55,9 +56,11 @@
 #include <tenon/random_layers.h>
 #include <tenon/rearrange.h>
 #include <tenon/recurrent.h>
+#include <tenon/registered.h>
 #include <tenon/resampling.h>
 #include <tenon/runs.h>
 #include <tenon/sample_random.h>
+#include <tenon/saved_program.h>
 #include <tenon/scattering.h>
 #include <tenon/schedules.h>
 #include <tenon/shape.h>

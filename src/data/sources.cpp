@@ -25,6 +25,7 @@
 #include "data/samples/split.h"
 #include "data/samples/split_spec.h"
 #include "data/samples/tensor_dataset.h"
+#include "data/source_kinds.h"
 #include "data/tables/csv_dataset.h"
 #include "data/tables/csv_spec.h"
 #include "data/tables/row_options.h"
@@ -552,6 +553,11 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   if (!rest.empty())
     refuse_repeated_options(spec, kind,
                             source_parts(no_path && drawn ? "," + rest : rest, kind == "npy"));
+  if (const RegisteredSource* own = registered_source(kind)) {
+    if (known->needs_path && rest.empty())
+      throw ValueError(cat("data '", spec, "': name what to read: ", known->usage));
+    return own->open(rest, options);
+  }
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
   if (is_image_source(spec)) return read_image_source(spec, options.class_names, options.strict);

@@ -10,6 +10,7 @@
 #include "models/embedded_networks.h"
 #include "models/named_network.h"
 #include "models/network_family.h"
+#include "models/own_networks.h"
 
 namespace tenon::models {
 namespace {
@@ -63,6 +64,7 @@ NamedNetwork choose(const std::string& name) {
           cat("model '", name, "': sizes are missing after the colon, as in mlp:784-300-10"));
     return {*network.family, stem, colon == std::string::npos ? "" : name.substr(colon + 1)};
   }
+  for (Info& own : own_networks()) names.push_back(std::move(own.name));
   const std::string near = nearest(stem, names.data(), static_cast<int>(names.size()));
   std::string all;
   for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
@@ -73,20 +75,25 @@ NamedNetwork choose(const std::string& name) {
 }  // namespace
 
 nn::AnyModule create(const std::string& name, const Options& options) {
+  if (const auto own = own_network(name)) return own->build(options);
   return is_network_file(name) ? create(read_network(name), options) : choose(name).build(options);
 }
 
 Info info(const std::string& name) {
+  if (const auto own = own_network(name)) return own->info();
   return is_network_file(name) ? info(read_network(name)) : choose(name).info();
 }
 
 std::string toml(const std::string& name, const Options& options) {
+  if (own_network(name))
+    throw NotSupported(cat("model '", name, "' is built by a program and has no TOML file"));
   return is_network_file(name) ? read_network(name).text : choose(name).toml(options);
 }
 
 std::vector<std::string> names() {
   std::vector<std::string> out;
   for (const Named& network : named_networks()) out.push_back(network.name);
+  for (Info& own : own_networks()) out.push_back(std::move(own.name));
   return out;
 }
 
@@ -101,6 +108,7 @@ std::vector<Info> list() {
   std::vector<Info> out;
   for (const Named& network : named_networks())
     out.push_back(NamedNetwork(*network.family, network.name, "").info());
+  for (Info& own : own_networks()) out.push_back(std::move(own));
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/make_error.h"
 #include "base/str.h"
+#include "base/system/registrations.h"
 
 namespace tenon::nn::init {
 namespace {
@@ -115,6 +116,10 @@ class Registry {
     known_.push_back({name, std::move(make)});
     return true;
   }
+  void remove(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [&](const Named& each) { return each.name == name; });
+  }
   std::vector<std::string> names() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> out;
@@ -168,9 +173,11 @@ void register_initializer(const std::string& name, Initializer initializer) {
                                  "' must be lower-case letters, digits and underscores");
   if (!initializer)
     throw make_error<ValueError>("register_initializer: the function of '", name, "' is empty");
+  const std::string what = cat("initializer '", name, "'");
   if (!Registry::instance().add(name, std::move(initializer)))
-    throw make_error<ValueError>("register_initializer: there is an initializer '", name,
-                                 "' already: choose another name");
+    throw make_error<ValueError>("register_initializer: there is an ", what, owner_of(what),
+                                 " already: choose another name");
+  note_registration(what, [name] { Registry::instance().remove(name); });
 }
 
 std::vector<std::string> names() { return Registry::instance().names(); }

@@ -29,7 +29,7 @@ constexpr const char* kName = "scaled_dot_product_attention";
 // draw, and the threshold: of the 2^24 numbers that a draw can yield, those below the threshold
 // drop a weight. The draw is that of a float32 tensor [batch, heads, query length, key length].
 constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
-constexpr int kOutputGrad = 5, kGradMask = 6;
+constexpr int kResult = 3, kLogSumExp = 4, kOutputGrad = 5, kGradMask = 6;
 
 [[noreturn]] void refuse(const Tensor& q, const Tensor& k, const Tensor& v, const char* why) {
   throw make_error<ShapeError>(where(kName), ": query ", q.shape(), ", key ", k.shape(),
@@ -307,6 +307,14 @@ void check_operands(const Node& node, int mask_at) {
           "query, key and value do not fit");
   require(node, k[2] > 0 && q[2] % k[2] == 0,
           "the query's number of heads is not a multiple of the key's");
+  require(node, q.numel() > 0 && k.numel() > 0 && v.numel() > 0, "an operand is empty");
+  if (mask_at == kGradMask) {
+    const Shape result{q[0], q[1], q[2], v[3]};
+    require(node,
+            node.input(kResult)->shape == result && node.input(kOutputGrad)->shape == result &&
+                node.input(kLogSumExp)->shape == Shape({q[0], q[2], q[1]}),
+            "the result, its logsumexp or its gradient does not fit");
+  }
   if (inputs < node.input_count)
     require(node, node.input(inputs)->shape == Shape{3},
             "the dropout input must be int64[3] (seed, counter, threshold of 2^24)");

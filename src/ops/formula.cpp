@@ -31,7 +31,24 @@ constexpr const char* kUndifferentiable[] = {
     "zeta: there is no gradient with respect to the exponent",
     "igamma: there is no gradient with respect to the parameter a",
     "airy_ai: there is no gradient",
+    "a saved program: it holds the value of a function with a gradient of its own, not the "
+    "gradient",
 };
+
+// Of formulas that are not listed: one.
+int operand_count(const Node& node) {
+  switch (static_cast<Formula>(formula_attrs(node).formula)) {
+    case Formula::zeta:
+    case Formula::igamma:
+    case Formula::igammac:
+    case Formula::hypot:
+      return 2;
+    case Formula::scatter_extreme:
+      return 3;
+    default:
+      return 1;
+  }
+}
 
 }  // namespace
 
@@ -41,7 +58,20 @@ Tensor formula(Formula of, std::initializer_list<Tensor> operands, std::int64_t 
 
 std::int64_t formula_parameter(const Tensor& out) { return formula_attrs(*out.node()).parameter; }
 
+const char* formula_name(std::int64_t formula) {
+  return kRows[static_cast<std::size_t>(formula)].name;
+}
+
+std::int64_t formula_named(std::string_view name) {
+  for (const Row& row : kRows)
+    if (name == row.name) return &row - kRows;
+  return -1;
+}
+
 Inferred infer_formula(const Node& node) {
+  if (node.input_count != operand_count(node))
+    throw make_error<InternalError>(where(row_of(node).name), ": takes ", operand_count(node),
+                                    " tensors, not ", int{node.input_count});
   const Node& x = *node.input(0);
   if (!is_floating(x.dtype))
     throw make_error<DTypeError>(where(row_of(node).name), ": takes floating tensors, not ",

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <tenon/ops.h>
@@ -34,8 +35,19 @@ Tensor formula(Formula of, std::initializer_list<Tensor> operands, std::int64_t 
 /// The whole parameter of a formula.
 std::int64_t formula_parameter(const Tensor& out);
 
-/// An argument that nobody has a derivative for.
-enum class Undifferentiable : std::int64_t { ZetaExponent, GammaParameter, AiryArgument };
+/// The name of a formula; saved programs hold names instead of numbers.
+const char* formula_name(std::int64_t formula);
+/// The number of the formula with this name; -1: there is none.
+std::int64_t formula_named(std::string_view name);
+
+/// A value that nobody has a derivative for. Saved programs hold the numbers: add new ones at the
+/// end.
+enum class Undifferentiable : std::int64_t {
+  ZetaExponent,
+  GammaParameter,
+  AiryArgument,
+  SavedFunction
+};
 /// x; a gradient that arrives is refused with ValueError instead of being left out. Numbers and
 /// integers are returned as they are.
 Tensor without_gradient(const Tensor& x, Undifferentiable what);

@@ -226,6 +226,16 @@ Inferred type_in(const Body& body, std::int64_t k) {
   return {result.dtype(), result.shape()};
 }
 
+bool is_like(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape();
+}
+
+// Checks what builders ensure; saved programs come from files.
+void require_counts(const Node& node, bool holds) {
+  if (!holds)
+    throw make_error<InternalError>(where(node), ": its inputs and its bodies do not fit");
+}
+
 // Checks that input `k` of the node matches the body's parameter.
 void check_parameter(const Node& node, int k, const Tensor& parameter, const Shape& shape) {
   const Node& in = *node.input(k);
@@ -249,6 +259,14 @@ ScanResult build_scan(std::span<const Tensor> inputs, ScanAttrs attrs) {
 
 Inferred infer_scan(const Node& node) {
   const ScanAttrs& attrs = node.attrs.as<ScanAttrs>();
+  const std::int64_t inputs = node.input_count, results = std::ssize(attrs.body->results);
+  require_counts(node, attrs.length >= 0 && attrs.carries >= 0 && attrs.rows >= 0 &&
+                           attrs.carries <= inputs && attrs.rows <= inputs - attrs.carries &&
+                           attrs.carries <= results &&
+                           inputs == std::ssize(attrs.body->parameters));
+  for (std::int64_t k = 0; k < attrs.carries; ++k)
+    require_counts(node, is_like(attrs.body->parameters[static_cast<std::size_t>(k)],
+                                 attrs.body->results[static_cast<std::size_t>(k)]));
   for (int k = 0; k < node.input_count; ++k) {
     const Tensor& parameter = attrs.body->parameters[static_cast<std::size_t>(k)];
     const bool row = k >= attrs.carries && k < attrs.carries + attrs.rows;
@@ -282,6 +300,16 @@ std::vector<Tensor> build_cond(std::span<const Tensor> inputs, CondAttrs attrs) 
 
 Inferred infer_cond(const Node& node) {
   const CondAttrs& attrs = node.attrs.as<CondAttrs>();
+  check_predicate(Tensor(node.input(0)));
+  const std::int64_t inputs = node.input_count - 1, both = attrs.operands + attrs.captured;
+  const auto results = attrs.on_true->results.size();
+  require_counts(node, attrs.operands >= 0 && attrs.captured >= 0 && attrs.operands <= inputs &&
+                           attrs.captured <= inputs - attrs.operands &&
+                           both == std::ssize(attrs.on_true->parameters) &&
+                           inputs - attrs.captured == std::ssize(attrs.on_false->parameters) &&
+                           results == attrs.on_false->results.size());
+  for (std::size_t k = 0; k < results; ++k)
+    require_counts(node, is_like(attrs.on_true->results[k], attrs.on_false->results[k]));
   for (const bool branch : {true, false}) {
     const Body& body = branch ? *attrs.on_true : *attrs.on_false;
     for (std::int64_t p = 0; p < std::ssize(body.parameters); ++p) {

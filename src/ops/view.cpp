@@ -300,8 +300,10 @@ Inferred infer_slice(const Node& node) {
     const std::int64_t start = slice.start[a], step = slice.step[a], length = node.shape[a];
     if (step == 0) fits = false;
     if (length == 0 || !fits) continue;
-    const std::int64_t end = start + (length - 1) * step;
-    fits = start >= 0 && start < x.shape[a] && end >= 0 && end < x.shape[a];
+    std::int64_t reach = 0, end = 0;
+    fits = !__builtin_mul_overflow(length - 1, step, &reach) &&
+           !__builtin_add_overflow(start, reach, &end) && start >= 0 && start < x.shape[a] &&
+           end >= 0 && end < x.shape[a];
   }
   if (!fits)
     throw make_error<ShapeError>(where(node), ": the slice ", node.shape, " reaches outside ",

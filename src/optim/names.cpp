@@ -1,5 +1,8 @@
 // Optimizers by name.
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include <tenon/error.h>
@@ -7,6 +10,7 @@
 
 #include "base/make_error.h"
 #include "base/str.h"
+#include "base/system/registrations.h"
 
 namespace tenon::optim {
 namespace {
@@ -98,9 +102,46 @@ constexpr Row kOptimizers[] = {
     row<Adafactor, AdafactorOptions>("adafactor"),
 };
 
-const Row& row_of(const std::string& name) {
+const Row* find_row(const std::string& name) {
   for (const Row& row : kOptimizers)
-    if (name == row.name) return row;
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+// Optimizers that a program has registered. Never destroyed: threads may still ask while the
+// program ends.
+struct OwnOptimizer {
+  OptimizerOptions has;
+  OptimizerMaker make;
+};
+struct OptimizerRegistry {
+  std::mutex mutex;
+  std::map<std::string, OwnOptimizer> own;
+};
+OptimizerRegistry& optimizer_registry() {
+  static auto& registry = *new OptimizerRegistry;
+  return registry;
+}
+std::optional<OwnOptimizer> find_own(const std::string& name) {
+  const std::lock_guard lock(optimizer_registry().mutex);
+  const auto found = optimizer_registry().own.find(name);
+  return found == optimizer_registry().own.end() ? std::nullopt : std::optional(found->second);
+}
+
+void refuse_unknown_options(const std::string& name, OptimizerOptions has,
+                            const OptimizerOptions& given) {
+  for_each_option(
+      has, given,
+      [&](const auto& member, const auto& value) {
+        if (value && !member)
+          throw make_error<ValueError>("an option is set that the optimizer '", name,
+                                       "' does not have");
+      },
+      [](bool, const char*) {});
+}
+
+const Row& row_of(const std::string& name) {
+  if (const Row* row = find_row(name)) return *row;
   const std::vector<std::string> known = names();
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
   std::string list;
@@ -115,15 +156,49 @@ const Row& row_of(const std::string& name) {
 std::vector<std::string> names() {
   std::vector<std::string> out;
   for (const Row& row : kOptimizers) out.emplace_back(row.name);
+  const std::lock_guard lock(optimizer_registry().mutex);
+  for (const auto& [name, own] : optimizer_registry().own) out.push_back(name);
   return out;
 }
 
 std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                   const OptimizerOptions& options) {
+  if (const auto own = find_own(name)) {
+    refuse_unknown_options(name, own->has, options);
+    auto made = own->make(std::move(parameters), options);
+    if (made == nullptr)
+      throw make_error<ValueError>("the registered optimizer '", name, "' made no optimizer");
+    return made;
+  }
   const Row& row = row_of(name);
   return row.make(row.name, std::move(parameters), options);
 }
 
-OptimizerOptions defaults(const std::string& name) { return row_of(name).defaults(); }
+OptimizerOptions defaults(const std::string& name) {
+  if (const auto own = find_own(name)) return own->has;
+  return row_of(name).defaults();
+}
+
+void register_optimizer(const std::string& name, const OptimizerOptions& has, OptimizerMaker make) {
+  const std::string what = cat("optimizer '", name, "'");
+  if (name.empty() ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos)
+    throw make_error<ValueError>("register_optimizer: the name '", name,
+                                 "' must be lower-case letters, digits and underscores");
+  if (!make || !has.lr)
+    throw make_error<ValueError>("register_optimizer: ", what,
+                                 " needs a function and a default learning rate, lr");
+  {
+    const std::lock_guard lock(optimizer_registry().mutex);
+    if (find_row(name) != nullptr ||
+        !optimizer_registry().own.emplace(name, OwnOptimizer{has, std::move(make)}).second)
+      throw make_error<ValueError>("register_optimizer: there is an ", what, owner_of(what),
+                                   " already: choose another name");
+  }
+  note_registration(what, [name] {
+    const std::lock_guard lock(optimizer_registry().mutex);
+    optimizer_registry().own.erase(name);
+  });
+}
 
 }  // namespace tenon::optim

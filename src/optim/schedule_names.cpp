@@ -12,6 +12,7 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "base/system/option_ranges.h"
+#include "base/system/registrations.h"
 #include "optim/warmup.h"
 
 namespace tenon::optim {
@@ -113,11 +114,16 @@ void register_schedule(const std::string& name, ScheduleMaker make) {
   if (name.empty() || !make)
     throw ValueError("register_schedule: give a name and a function that makes the schedule");
   const auto is_name = [&](const auto& row) { return name == row.first; };
+  const std::string what = cat("schedule '", name, "'");
   const std::lock_guard lock(registry().mutex);
   if (std::any_of(std::begin(kSchedules), std::end(kSchedules), is_name) ||
       !registry().makers.emplace(name, std::move(make)).second)
-    throw make_error<ValueError>("register_schedule: there is a schedule '", name,
-                                 "' already: give yours another name");
+    throw make_error<ValueError>("register_schedule: there is a ", what, owner_of(what),
+                                 " already: give yours another name");
+  note_registration(what, [name] {
+    const std::lock_guard undoing(registry().mutex);
+    registry().makers.erase(name);
+  });
 }
 
 std::vector<std::string> schedule_names() {

@@ -25,6 +25,7 @@
 #include "train/runs/run_folder.h"
 #include "train/runs/sample_record.h"
 #include "train/sessions/session.h"
+#include "train/settings/registered.h"
 #include "train/settings/settings.h"
 
 namespace tenon::train {
@@ -182,6 +183,7 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (dir.empty()) throw ValueError("folds: a folder for the runs is missing");
   require_no_runs(dir);
   FoldsFile file{folds, settings, {}};
+  file.settings.plugins = plugins_text();
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");

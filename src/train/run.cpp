@@ -32,6 +32,7 @@
 #include "train/sessions/session.h"
 #include "train/settings/images.h"
 #include "train/settings/published.h"
+#include "train/settings/registered.h"
 #include "train/settings/settings.h"
 
 namespace tenon::train {
@@ -124,8 +125,11 @@ Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& 
 }
 
 TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
-                const RunOptions& options) {
+                const RunOptions& given) {
   const Settings& settings = run.settings;
+  RunOptions options = given;
+  for (std::shared_ptr<Callback>& own : make_callbacks(settings, dir))
+    options.callbacks.push_back(std::move(own));
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
   const std::future<Device> starting =
       in_background([&settings] { return device(settings.device); });
@@ -193,7 +197,7 @@ constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
     "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict",
-    "allow"};
+    "allow",      "callbacks",   "plugins"};
 
 bool is_free_to_change(const std::string& key) {
   return std::find(std::begin(kFreeToChange), std::end(kFreeToChange), key) !=
@@ -207,6 +211,7 @@ TrainResult start_run(const Settings& settings, const std::string& dir, const Ru
   const DataSource source(settings.data);
   refuse_idle(settings, source);
   Settings known = as_published(settings);
+  known.plugins = plugins_text();
   known.data = as_long_as_seen(source, SettingsNetwork::keep(known).info());
   return fit(ResolvedRun(std::move(known)), dir, false, options);
 }

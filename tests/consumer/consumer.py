@@ -69,6 +69,16 @@ def starter_consumer(command, prefix, scratch, compiler):
         sys.exit(f"consumer: the starter did not train:\n{said}")
 
 
+def plugin_consumer(command, prefix, scratch, compiler):
+    """The project of examples/plugin, loaded by the installed command; it links no libtenon of its own."""
+    build = scratch / "plugin"
+    run("configure the plugin", ["cmake", "-G", "Ninja", "-S", HERE.parent.parent / "examples" / "plugin", "-B", build,
+                                 f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}"])
+    run("build the plugin", ["cmake", "--build", build])
+    check_linkage("the plugin", build / "libstripes.so", False)
+    run("run the plugin", [command, "--plugin", build / "libstripes.so", "train", "stripe_net", "--epochs", "1", "--out", scratch / "stripes", "--quiet"])
+
+
 def check_linkage(name, program, uses_shared):
     needed = run("readelf", ["readelf", "-d", program])
     if ("libtenon.so" in needed) != uses_shared:
@@ -93,6 +103,7 @@ def main():
         if command.exists():
             run("the installed command", [command, "--version"])
             starter_consumer(command, prefix, scratch, options.compiler)
+            plugin_consumer(command, prefix, scratch, options.compiler)
     print("consumer: CMake and pkg-config, shared and static, and the project of docs/build.md: built and run")
 
 

@@ -32,6 +32,11 @@ def npy(dictionary, values, version=1):
     return b"\x93NUMPY" + bytes([version, 0]) + length + text + values
 
 
+def program(nodes, results, **members):
+    inputs = [number for number, node in enumerate(nodes) if "input" in node]
+    return json.dumps({"format": 1, "tenon": "0.1.0", "inputs": inputs, "results": results, "nodes": nodes, **members}).encode()
+
+
 def safetensors(header, values):
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + values
@@ -194,6 +199,35 @@ def main():
                  "numbers": b"tenon-tune 1\n" + tune_row("k", "e", "", "", "1e300", "", "nan", "") + tune_row("k", "e", "", "", "-1", "", "0x1p3", "")
                  + tune_row("k", "e", "", "", "999999999.9999", "", "0.0004", ""), "control": b"tenon-tune 1\n" + tune_row("k\r\0", "e\x1f", "", "", "1", "", "2", ""),
                  "key": b"m 128 k 5"},
+        "program": {"product": program([{"input": 0, "dtype": "float32", "shape": ["n", 3]}, {"weight": "w", "variable": True, "dtype": "float32", "shape": [3, 2]},
+                                        {"op": "matmul", "inputs": [0, 1], "dtype": "float32", "shape": ["n", 2], "attributes": {
+                                            "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "dil_h": 1, "dil_w": 1, "groups": 1, "precision": "fp32"}},
+                                        {"op": "sum", "inputs": [2], "dtype": "float32", "shape": [1, 2], "attributes": {"axes": 1}, "layer": "head"},
+                                        {"op": "constant", "dtype": "float32", "shape": [3, 2], "attributes": {"value": "1/4n", "real": True}},
+                                        {"op": "assign", "inputs": [1, 4], "dtype": "float32", "shape": [3, 2]}], [3], batch=4, assignments=[5]),
+                    "image": program([{"input": 0, "dtype": "float32", "shape": [2, 1, 6, 6]}, {"weight": "k", "dtype": "float32", "shape": [4, 1, 3, 3]},
+                                      {"op": "conv2d", "inputs": [0, 1], "dtype": "float32", "shape": [2, 4, 3, 3], "attributes": {
+                                          "stride_h": 2, "stride_w": 2, "pad_h": 1, "pad_w": 1, "dil_h": 1, "dil_w": 1, "groups": 1, "precision": "bf16"}},
+                                      {"op": "max_pool2d", "inputs": [2], "dtype": "float32", "shape": [2, 4, 1, 1], "attributes": {
+                                          "kernel_h": 2, "kernel_w": 2, "stride_h": 2, "stride_w": 2, "pad_h": 0, "pad_w": 0, "dil_h": 1, "dil_w": 1,
+                                          "ceil_mode": 0, "count_include_pad": 1}},
+                                      {"op": "pad", "inputs": [3], "dtype": "float32", "shape": [2, 4, 2, 1], "attributes": {
+                                          "before": [0, 0, 1, 0], "after": [0, 0, 0, 0], "value": "-inf", "real": True}},
+                                      {"op": "permute", "inputs": [4], "dtype": "float32", "shape": [4, 2, 2, 1], "attributes": {"axes": [1, 0, 2, 3]}},
+                                      {"op": "slice", "inputs": [5], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {
+                                          "start": [3, 1, 0, 0], "step": [-2, 1, 1, 1]}},
+                                      {"op": "sort", "inputs": [6], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {"count": 1, "descending": 1}},
+                                      {"op": "result", "inputs": [7], "dtype": "int64", "shape": [2, 1, 2, 1], "attributes": {"index": 1}},
+                                      {"op": "formula", "inputs": [6], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {
+                                          "formula": "polygamma", "parameter": 2}}], [8, 9]),
+                    "loop": program([{"input": 0, "dtype": "float32", "shape": [2]}, {"random": True, "dtype": "int64", "shape": [2]},
+                                     {"op": "scan", "inputs": [0, 1], "dtype": "float32", "shape": [2], "attributes": {
+                                         "length": 3, "reverse": 0, "carries": 1, "rows": 0, "body": {"parameters": [0, 1], "results": [3], "nodes": [
+                                             {"parameter": 0, "dtype": "float32", "shape": [2]}, {"parameter": 1, "dtype": "int64", "shape": [2]},
+                                             {"op": "random", "inputs": [1], "dtype": "float32", "shape": [2], "attributes": {"kind": "normal", "offset": 0}},
+                                             {"op": "add", "inputs": [0, 2], "dtype": "float32", "shape": [2]}]}}},
+                                     {"op": "result", "inputs": [2], "dtype": "float32", "shape": [2], "attributes": {"index": 0}}], [3], draws=1),
+                    "empty": program([], []), "newer": b'{"format": 2}', "number": b"7"},
         "npy": {"c": npy(plain % "False", f32), "f": npy(plain % "True", f32), "v2": npy(plain % "False", f32, 2), "v3": npy(plain % "False", f32, 3),
                 "big": npy("{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", bytes(8)),
                 "bool": npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", b"\0\1\2"),

@@ -13,6 +13,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "base/system/registrations.h"
 #include "scalar/image_transform.h"
 
 namespace tenon::data {
@@ -416,10 +417,15 @@ void register_transform(RegisteredTransform transform) {
                            p.usual, ", must be from ", p.low, " to ", p.high));
   Registry& registry = registry_of_program();
   const std::lock_guard lock(registry.mutex);
+  const std::string what = cat("transform '", name, "'");
   if (find_kind(name) != nullptr || name == "none" ||
       !registry.transforms.emplace(name, std::move(transform)).second)
-    throw ValueError(
-        cat("register_transform: there is already a transform '", name, "': choose another name"));
+    throw ValueError(cat("register_transform: there is already a ", what, owner_of(what),
+                         ": choose another name"));
+  note_registration(what, [name] {
+    const std::lock_guard undoing(registry_of_program().mutex);
+    registry_of_program().transforms.erase(name);
+  });
 }
 
 Transforms Transforms::to_network() {

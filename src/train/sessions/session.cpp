@@ -30,6 +30,7 @@
 #include "train/runs/run_folder.h"
 #include "train/settings/images.h"
 #include "train/settings/published.h"
+#include "train/settings/registered.h"
 
 namespace tenon::train {
 namespace {
@@ -221,7 +222,9 @@ void Session::check_outputs(const data::Dataset& set) const {
 }
 
 nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing) {
-  return model.task->loss({model.settings, model.info(), net, label_smoothing});
+  const TaskNetwork network{model.settings, model.info(), net, label_smoothing};
+  const std::string& own = model.settings.loss;
+  return own.empty() ? model.task->loss(network) : find_loss(own)(network);
 }
 
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {

@@ -18,6 +18,7 @@
 #include "models/network.h"
 #include "train/adapting/lora.h"
 #include "train/settings/images.h"
+#include "train/settings/registered.h"
 
 namespace tenon::train {
 namespace {
@@ -35,6 +36,8 @@ struct Field {
 constexpr double kAny = 1e15;
 
 const Field kFields[] = {
+    {"plugins", "plugins that the run needs, as it writes them: NAME VERSION DIGEST FILE",
+     &Settings::plugins},
     {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
     {kNetworkKey, "content of the file that model names", &Settings::network},
@@ -42,6 +45,8 @@ const Field kFields[] = {
      "what the network learns: classification, multi_label, regression, or a registered task; "
      "networks of text have a task of their own",
      &Settings::task},
+    {"loss", "registered loss in place of the task's; empty: the task's", &Settings::loss},
+    {"callbacks", "registered callbacks that watch the run: NAME,NAME", &Settings::callbacks},
     {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
      &Settings::activation},
     {"head",
@@ -250,7 +255,10 @@ void check_choice(const Field& f, const std::string& value,
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model" && !models::is_network_file(value)) models::info(value);
+  if (key == "plugins") require_plugins(value);
   if (key == "task") check_choice(f, value, task_names());
+  if (key == "loss" && !value.empty()) (void)find_loss(value);
+  if (key == "callbacks") check_callbacks(value);
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});

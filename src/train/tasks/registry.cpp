@@ -7,6 +7,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "base/system/registrations.h"
 #include "models/network.h"
 #include "train/settings/settings.h"
 
@@ -40,6 +41,10 @@ class Registry {
     tasks_.push_back(std::move(task));
     return true;
   }
+  void remove(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(tasks_, [&](const auto& task) { return task->name() == name; });
+  }
   std::vector<std::string> names() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> out;
@@ -70,9 +75,11 @@ void register_task(std::shared_ptr<const Task> task) {
   if (!is_name(name))
     throw ValueError(cat("register_task: the name '", name,
                          "' must be lower-case letters, digits and underscores"));
+  const std::string what = cat("task '", name, "'");
   if (!Registry::instance().add(std::move(task)))
     throw ValueError(
-        cat("register_task: there is a task '", name, "' already: choose another name"));
+        cat("register_task: there is a ", what, owner_of(what), " already: choose another name"));
+  note_registration(what, [name] { Registry::instance().remove(name); });
 }
 
 std::shared_ptr<const Task> find_task(const std::string& name) {
