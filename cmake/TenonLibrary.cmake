@@ -100,7 +100,7 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|data|io|linalg|models|nn|ops|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/")
+     REGEX "/src/(backends|base|data|io|linalg|models|nn|ops|optim|plan|run/tuning|train|cuda/(device/opening|engines|jit))/|/grad/(batching|derivatives|recompute|vmap)")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.

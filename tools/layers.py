@@ -124,6 +124,7 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "packed_parts": "ops", "function": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "creation": "ops", "elementwise": "ops", "joining": "ops", "losses": "ops", "rearrange": "ops", "statistics": "ops", "complex": "ops", "fft": "ops", "masked": "ops", "resampling": "ops", "scattering": "ops", "signal_windows": "ops", "special": "ops",
+    "derivatives": "grad", "vmap": "grad",
     "module": "nn", "containers": "nn", "initializers": "nn", "averaging": "optim", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "print": "graph", "host_call": "graph", "parallel": "base", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "compute": "run", "system": "backends", "metrics": "train", "task": "train", "train_reports": "train", "trainer": "train", "runs": "train", "trained_model": "train", "dataset": "data", "loader": "data", "text": "data", "sample_random": "data", "compose": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base", "anomaly": "graph", "signature": "base", "compile": "run",
     "optimizers": "optim", "lbfgs": "optim", "schedules": "optim", "loss_layers": "nn", "random_layers": "nn", "more_layers": "nn", "shape_layers": "nn", "parametrizations": "nn",

@@ -11,6 +11,7 @@
 #include <tenon/creation.h>
 #include <tenon/data.h>
 #include <tenon/dataset.h>
+#include <tenon/derivatives.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/dtype.h>
@@ -72,4 +73,5 @@
 #include <tenon/trainer.h>
 #include <tenon/transformer.h>
 #include <tenon/version.h>
+#include <tenon/vmap.h>
 #include <tenon/weights.h>

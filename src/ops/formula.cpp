@@ -41,6 +41,10 @@ Tensor formula(Formula of, std::initializer_list<Tensor> operands, std::int64_t 
 
 std::int64_t formula_parameter(const Tensor& out) { return formula_attrs(*out.node()).parameter; }
 
+std::int64_t behind_new_axis(Formula of, std::int64_t parameter) {
+  return of == Formula::scatter_extreme ? parameter + kAxisOfExtreme : parameter;
+}
+
 Inferred infer_formula(const Node& node) {
   const Node& x = *node.input(0);
   if (!is_floating(x.dtype))

@@ -33,6 +33,10 @@ using FormulaInputs = std::span<const Tensor>;
 Tensor formula(Formula of, std::initializer_list<Tensor> operands, std::int64_t parameter = 0);
 /// The whole parameter of a formula.
 std::int64_t formula_parameter(const Tensor& out);
+/// The parameter if the operands get one more axis in front.
+std::int64_t behind_new_axis(Formula of, std::int64_t parameter);
+/// The parameter of scatter_extreme counts its axis in steps of this number.
+inline constexpr std::int64_t kAxisOfExtreme = 4;
 
 /// An argument that nobody has a derivative for.
 enum class Undifferentiable : std::int64_t { ZetaExponent, GammaParameter, AiryArgument };

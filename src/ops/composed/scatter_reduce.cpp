@@ -43,9 +43,11 @@ Tensor products(const Tensor& base, int axis, const Tensor& index, const Tensor&
 struct Extreme {
   int axis;
   bool largest, include_self;
-  std::int64_t packed() const { return axis * 4 + (largest ? 2 : 0) + (include_self ? 1 : 0); }
+  std::int64_t packed() const {
+    return axis * kAxisOfExtreme + (largest ? 2 : 0) + (include_self ? 1 : 0);
+  }
   static Extreme from(std::int64_t packed) {
-    return {static_cast<int>(packed / 4), (packed & 2) != 0, (packed & 1) != 0};
+    return {static_cast<int>(packed / kAxisOfExtreme), (packed & 2) != 0, (packed & 1) != 0};
   }
 };
 
