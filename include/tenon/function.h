@@ -160,14 +160,16 @@ class TENON_API Function {
 };
 
 /// f(inputs), whose intermediate values are not kept for the gradient: the backward pass computes
-/// them again from the inputs, when it needs them. The results and all gradients have the same bits
-/// as without checkpoint(); random draws, such as dropout masks, are the same in both computations.
+/// them again from the inputs, when it needs them. Random draws, such as dropout masks, are the
+/// same in both computations. On the CPU the results and all gradients have the same bits as
+/// without checkpoint(); on a GPU the last digits may differ where another kernel is chosen.
 /// Memory: the inputs and results of `f` instead of all that it computes. Time: about one more
 /// forward pass of `f`. Gradients flow to the inputs and to all tensors that `f` reads, such as the
 /// parameters of a layer. Assignments that the values carry, such as running statistics, are
-/// carried out once. Throws ValueError if `f` evaluates a tensor that it computes, and if it reads
-/// more than 255 tensors. PyTorch: `torch.utils.checkpoint.checkpoint`. Paper: Chen et al.,
-/// "Training deep nets with sublinear memory cost", 2016.
+/// carried out once. Throws ValueError if `f` evaluates a tensor that it computes or if it reads
+/// and returns more than 255 tensors together, and NotSupported if it reads a variable that it also
+/// assigns. PyTorch: `torch.utils.checkpoint.checkpoint`. Paper: Chen et al., "Training deep nets
+/// with sublinear memory cost", 2016.
 /// @{
 TENON_API std::vector<Tensor> checkpoint(const TensorFunction& f, TensorList inputs);
 TENON_API Tensor checkpoint(const TensorFunction& f, const Tensor& input);
