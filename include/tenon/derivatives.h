@@ -5,6 +5,7 @@
 // and vmap(), and on both devices.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <tenon/export.h>
@@ -43,27 +44,33 @@ TENON_API FunctionProducts jvp(const TensorFunction& f, TensorList inputs, Tenso
 TENON_API FunctionProducts hvp(const TensorFunction& f, TensorList inputs, TensorList vectors);
 
 /// How a Jacobian is computed.
-enum class JacobianMode {
+enum class JacobianMode : std::uint8_t {
   Reverse,  ///< One backward pass for each element of the result: for few results, many inputs.
   Forward   ///< One forward pass for each element of the inputs: for few inputs, many results.
 };
 
+/// Options of jacobian() and hessian().
+struct JacobianOptions {
+  JacobianMode mode = JacobianMode::Reverse;  ///< How it is computed.
+  std::int64_t chunk = 0;                     ///< Passes that run in one batch; 0: all.
+};
+
 /// The Jacobians of all results of `f` with respect to all inputs: [result][input], each of the
-/// result's shape followed by the input's. All passes are one batched pass, as vmap() makes it:
-/// memory for intermediate values grows with the number of passes. Throws as vjp(). PyTorch:
-/// `torch.func.jacrev` and `jacfwd`.
+/// result's shape followed by the input's. The passes are batched as by vmap(): the memory for
+/// intermediate values grows with the number of passes in one batch. Throws as vjp(), and
+/// ValueError for a negative chunk. PyTorch: `torch.func.jacrev` and `jacfwd`.
 TENON_API std::vector<std::vector<Tensor>> jacobian(const TensorFunction& f, TensorList inputs,
-                                                    JacobianMode mode = JacobianMode::Reverse);
+                                                    const JacobianOptions& options = {});
 /// The Jacobian of the only result of `f` with respect to its only input.
 TENON_API Tensor jacobian(const TensorFunction& f, const Tensor& input,
-                          JacobianMode mode = JacobianMode::Reverse);
+                          const JacobianOptions& options = {});
 
 /// The second derivatives of a function whose only result has one element: [input][input], each of
 /// the shapes of both inputs. It is the Jacobian of the gradient. PyTorch: `torch.func.hessian`.
 TENON_API std::vector<std::vector<Tensor>> hessian(const TensorFunction& f, TensorList inputs,
-                                                   JacobianMode mode = JacobianMode::Reverse);
+                                                   const JacobianOptions& options = {});
 /// The same for one input: the input's shape twice.
 TENON_API Tensor hessian(const TensorFunction& f, const Tensor& input,
-                         JacobianMode mode = JacobianMode::Reverse);
+                         const JacobianOptions& options = {});
 
 }  // namespace tenon

@@ -181,6 +181,7 @@ Tensors batched_function(const BatchedNode& of, Batch batch) {
   const FunctionAttrs& sample = of.node.attrs.as<FunctionAttrs>();
   FunctionRule rule;
   rule.name = sample.rule->name;
+  rule.carries_updates = sample.rule->carries_updates;
   Tensors inputs = of.operands;
   std::vector<char> batched = of.batched;
   Substitution hidden;

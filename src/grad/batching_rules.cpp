@@ -33,6 +33,7 @@ Tensor BatchedNode::stack(int k) const {
 
 std::vector<Tensor> BatchedNode::stacks() const {
   std::vector<Tensor> all;
+  all.reserve(operands.size());
   for (int k = 0; k < node.input_count; ++k) all.push_back(stack(k));
   return all;
 }

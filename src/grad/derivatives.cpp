@@ -8,6 +8,9 @@
 // rows of an identity matrix (grad/batching.h).
 #include <tenon/derivatives.h>
 
+#include <algorithm>
+#include <functional>
+
 #include <tenon/creation.h>
 #include <tenon/error.h>
 #include <tenon/ops.h>
@@ -137,19 +140,31 @@ Tensors forward(const Backward& backward, const Tensors& tangents) {
                     backward.cotangents);
 }
 
-// Row e is 1 at element e: [numel, shape…].
-Tensor unit_vectors(const Tensor& like) {
-  Ints sizes{like.numel()};
+// Rows [first, last) of an identity matrix as tensors like `like`: row e is 1 at element e.
+Tensor unit_vectors(const Tensor& like, std::int64_t first, std::int64_t last) {
+  Ints sizes{last - first};
   for (const std::int64_t size : like.shape()) sizes.push_back(size);
-  return reshape(eye(like.numel(), {}, like.dtype()), sizes);
+  return reshape(slice(eye(like.numel(), {}, like.dtype()), 0, first, last), sizes);
 }
 
 // `product` of all vectors that are a unit vector of list[k] and zero elsewhere, stacked.
-template <class Product>
-Tensors products_with_units(const Tensors& list, std::size_t k, const Product& product) {
+Tensors products_with_units(const Tensors& list, std::size_t k, std::int64_t chunk,
+                            const std::function<Tensors(const Tensors&)>& product) {
   Tensors vectors(list.size());
   vectors[k] = stand_in_for(list[k], list[k].device());
-  return mapped(product(vectors), {{vectors[k]}, {unit_vectors(list[k])}, list[k].numel()});
+  const Tensors products = product(vectors);
+  const std::int64_t all = list[k].numel(),
+                     step = chunk == 0 ? std::max<std::int64_t>(all, 1) : chunk;
+  Blocks parts(products.size());
+  for (std::int64_t first = 0; first == 0 || first < all; first += step) {
+    const std::int64_t last = std::min(first + step, all);
+    const Tensors rows =
+        mapped(products, {{vectors[k]}, {unit_vectors(list[k], first, last)}, last - first});
+    for (std::size_t p = 0; p < rows.size(); ++p) parts[p].push_back(rows[p]);
+  }
+  Tensors stacks;
+  for (const Tensors& part : parts) stacks.push_back(part.size() == 1 ? part[0] : concat(part, 0));
+  return stacks;
 }
 
 Shape joined(const Shape& a, const Shape& b) {
@@ -165,11 +180,12 @@ Tensor as_block(const Tensor& rows, const Tensor& result, const Tensor& input) {
   return reshape(rows, to_ints(joined(result.shape(), input.shape())));
 }
 
-Blocks reverse_blocks(const Call& call) {
+Blocks reverse_blocks(const Call& call, std::int64_t chunk) {
   Blocks blocks;
   for (std::size_t r = 0; r < call.results.size(); ++r) {
-    blocks.push_back(products_with_units(
-        call.results, r, [&](const Tensors& cotangents) { return reverse(call, cotangents); }));
+    blocks.push_back(products_with_units(call.results, r, chunk, [&](const Tensors& cotangents) {
+      return reverse(call, cotangents);
+    }));
     for (std::size_t k = 0; k < call.arguments.size(); ++k)
       blocks[r][k] = as_block(blocks[r][k], call.results[r], call.arguments[k]);
   }
@@ -182,20 +198,25 @@ Tensor as_columns(const Tensor& columns, const Tensor& result, const Tensor& inp
   return as_block(rows, result, input);
 }
 
-Blocks forward_blocks(const Call& call) {
+Blocks forward_blocks(const Call& call, std::int64_t chunk) {
   const Backward backward(call);
   Blocks blocks(call.results.size(), Tensors(call.arguments.size()));
   for (std::size_t k = 0; k < call.arguments.size(); ++k) {
-    const Tensors columns = products_with_units(
-        call.arguments, k, [&](const Tensors& tangents) { return forward(backward, tangents); });
+    const Tensors columns =
+        products_with_units(call.arguments, k, chunk,
+                            [&](const Tensors& tangents) { return forward(backward, tangents); });
     for (std::size_t r = 0; r < columns.size(); ++r)
       blocks[r][k] = as_columns(columns[r], call.results[r], call.arguments[k]);
   }
   return blocks;
 }
 
-Blocks blocks_of(const Call& call, JacobianMode mode) {
-  return mode == JacobianMode::Forward ? forward_blocks(call) : reverse_blocks(call);
+Blocks blocks_of(const Call& call, const JacobianOptions& options) {
+  if (options.chunk < 0)
+    throw make_error<ValueError>(where("jacobian"), ": a chunk of ", options.chunk,
+                                 " passes: give 1 or more, or 0 for all");
+  return options.mode == JacobianMode::Forward ? forward_blocks(call, options.chunk)
+                                               : reverse_blocks(call, options.chunk);
 }
 
 // The gradient of a function whose only result has one element.
@@ -246,24 +267,24 @@ FunctionProducts hvp(const TensorFunction& f, TensorList inputs, TensorList vect
   return {here.returned(call.results), here.returned(with_zeros(products, call.arguments))};
 }
 
-Blocks jacobian(const TensorFunction& f, TensorList inputs, JacobianMode mode) {
+Blocks jacobian(const TensorFunction& f, TensorList inputs, const JacobianOptions& options) {
   const Differentiating here;
-  return here.returned(blocks_of(Call("jacobian", f, inputs), mode));
+  return here.returned(blocks_of(Call("jacobian", f, inputs), options));
 }
 
-Tensor jacobian(const TensorFunction& f, const Tensor& input, JacobianMode mode) {
-  const Blocks blocks = jacobian(f, TensorList{input}, mode);
+Tensor jacobian(const TensorFunction& f, const Tensor& input, const JacobianOptions& options) {
+  const Blocks blocks = jacobian(f, TensorList{input}, options);
   require_one_result("jacobian", blocks);
   return blocks[0][0];
 }
 
-Blocks hessian(const TensorFunction& f, TensorList inputs, JacobianMode mode) {
+Blocks hessian(const TensorFunction& f, TensorList inputs, const JacobianOptions& options) {
   const Differentiating here;
-  return here.returned(blocks_of(Call("hessian", gradient_of("hessian", f), inputs), mode));
+  return here.returned(blocks_of(Call("hessian", gradient_of("hessian", f), inputs), options));
 }
 
-Tensor hessian(const TensorFunction& f, const Tensor& input, JacobianMode mode) {
-  return hessian(f, TensorList{input}, mode)[0][0];
+Tensor hessian(const TensorFunction& f, const Tensor& input, const JacobianOptions& options) {
+  return hessian(f, TensorList{input}, options)[0][0];
 }
 
 }  // namespace tenon

@@ -5,6 +5,8 @@
 // are read directly: values that depend on parameters alone are shared by both computations.
 #include "grad/recompute.h"
 
+#include <algorithm>
+
 #include <tenon/elementwise.h>
 #include <tenon/ops.h>
 
@@ -17,8 +19,9 @@
 namespace tenon {
 namespace {
 
-bool can_be_awaited(const Tensor& x) {
-  return x.defined() && is_floating(x.dtype()) && x.numel() > 0 && !is_constant(x);
+bool can_be_awaited(const Tensor& x, Device device) {
+  return x.defined() && is_floating(x.dtype()) && x.numel() > 0 && !is_constant(x) &&
+         x.device() == device;
 }
 
 Tensor first_element(const Tensor& x) {
@@ -27,11 +30,11 @@ Tensor first_element(const Tensor& x) {
   return reshape(element, {});
 }
 
-// A condition that is false once these tensors are known; undefined if there are none to wait for.
-Tensor false_after(std::span<const Tensor> tensors) {
+// A condition that is false once the tensors on the device are known; undefined if there are none.
+Tensor false_after(std::span<const Tensor> tensors, Device device) {
   Tensor condition;
   for (const Tensor& x : tensors) {
-    if (!can_be_awaited(x)) continue;
+    if (!can_be_awaited(x, device)) continue;
     const Tensor element = first_element(x),
                  never = logical_and(isnan(element), eq(element, element));
     condition = condition.defined() ? logical_or(condition, never) : never;
@@ -39,16 +42,32 @@ Tensor false_after(std::span<const Tensor> tensors) {
   return condition;
 }
 
-// The arguments of the second computation.
-std::vector<Tensor> late_arguments(const Tensor& out, std::int64_t results,
-                                   std::span<const Tensor> cotangents) {
-  Tensor never = false_after(cotangents);
-  if (!never.defined()) never = false_after(results_of(out));
+// What the second computation waits for: the gradients that arrive, or the values if the gradients
+// are numbers. Values that carry assignments are always awaited, so that evaluating the gradients
+// alone carries out the assignments.
+std::vector<Tensor> awaited(const Tensor& out, std::span<const Tensor> cotangents) {
+  std::vector<Tensor> tensors(cotangents.begin(), cotangents.end());
+  const bool are_numbers = std::none_of(tensors.begin(), tensors.end(), [](const Tensor& g) {
+    return g.defined() && !is_constant(g);
+  });
+  if (are_numbers || rule_of_function(*out.node()).carries_updates)
+    for (const Tensor& value : results_of(out)) tensors.push_back(value);
+  return tensors;
+}
+
+// The arguments of the second computation. Parameters wait only if nothing else can, and the values
+// carry assignments.
+std::vector<Tensor> late_arguments(const Tensor& out, std::span<const Tensor> cotangents) {
+  const std::vector<Tensor> first = awaited(out, cotangents);
   std::vector<Tensor> arguments;
-  for (int k = static_cast<int>(results); k < out.node()->input_count; ++k) {
-    const Tensor x = input_of(out, k);
-    const bool waits = never.defined() && !is_variable(x);
-    arguments.push_back(new_node_of(waits ? where(never, zeros_like(x), x) : x));
+  for (int k = static_cast<int>(cotangents.size()); k < out.node()->input_count; ++k)
+    arguments.push_back(input_of(out, k));
+  const bool all_wait = rule_of_function(*out.node()).carries_updates &&
+                        std::all_of(arguments.begin(), arguments.end(), is_variable);
+  for (Tensor& x : arguments) {
+    const bool waits = all_wait || !is_variable(x);
+    const Tensor never = waits ? false_after(first, x.device()) : Tensor();
+    x = new_node_of(never.defined() ? where(never, zeros_like(x), x) : x);
   }
   return arguments;
 }
@@ -58,7 +77,7 @@ std::vector<Tensor> late_arguments(const Tensor& out, std::int64_t results,
 std::vector<Tensor> vjp_recomputed(const Tensor& out, std::span<const Tensor> cotangents) {
   const Body& body = *rule_of_function(*out.node()).recomputed;
   const ConstantsGuard off(false);
-  const std::vector<Tensor> arguments = late_arguments(out, std::ssize(cotangents), cotangents);
+  const std::vector<Tensor> arguments = late_arguments(out, cotangents);
   Substitution instead;
   for (std::size_t k = 0; k < arguments.size(); ++k)
     instead.emplace(body.parameters[k].node(), arguments[k]);

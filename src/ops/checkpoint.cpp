@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr const char* kName = "checkpoint";
+constexpr const char* kCheckpoint = "checkpoint";
 constexpr std::size_t kMostInputs = std::numeric_limits<decltype(Node::input_count)>::max();
 
 // What values are computed from: arguments, then other tensors that existed before `start`, and
@@ -42,6 +42,8 @@ class Origins {
   }
 
   const std::vector<Tensor>& all() const { return all_; }
+  /// Whether a value carries an assignment.
+  bool assign() const { return !assigned_.empty(); }
 
  private:
   void add(Node* node) {
@@ -54,7 +56,8 @@ class Origins {
     const bool is_leaf = node.op == Op::Data || node.op == Op::Variable;
     if (is_leaf || (is_older && !is_number(Tensor(&node)))) return add(&node);
     if (node.realised())
-      throw make_error<ValueError>(where(kName), ": the function evaluates a tensor ", node.shape,
+      throw make_error<ValueError>(where(kCheckpoint), ": the function evaluates a tensor ",
+                                   node.shape,
                                    " that it computes, so it cannot be computed again: read the "
                                    "value outside");
     if (node.op == Op::Assign) refuse_assignment(*node.input(0));
@@ -66,7 +69,8 @@ class Origins {
   [[noreturn]] static void refuse_assignment(const Node& variable) {
     const std::string& label = label_text(variable.label);
     throw make_error<NotSupported>(
-        where(kName), ": the function reads a variable", label.empty() ? "" : " (" + label + ")",
+        where(kCheckpoint), ": the function reads a variable",
+        label.empty() ? "" : " (" + label + ")",
         " that it also assigns, so its value is gone when the function is computed again");
   }
 
@@ -96,16 +100,16 @@ std::shared_ptr<const Body> body_of(const std::vector<Tensor>& values,
 std::vector<Tensor> checkpoint(const TensorFunction& f, TensorList inputs) {
   const std::vector<Tensor> arguments(inputs.begin(), inputs.end());
   const std::uint64_t start = advance_clock();
-  std::vector<Tensor> read = traced_call(kName, f, arguments);
+  std::vector<Tensor> read = traced_call(kCheckpoint, f, arguments);
   const Origins origins(read, arguments, start);
   FunctionAttrs attrs;
   attrs.results = std::ssize(read);
   attrs.arguments = std::ssize(origins.all());
   attrs.rule = std::make_shared<const FunctionRule>(
-      FunctionRule{kName, {}, {}, body_of(read, origins.all())});
+      FunctionRule{kCheckpoint, {}, {}, body_of(read, origins.all()), origins.assign()});
   read.insert(read.end(), origins.all().begin(), origins.all().end());
   if (read.size() > kMostInputs)
-    throw make_error<ValueError>(where(kName), ": the function reads ", attrs.arguments,
+    throw make_error<ValueError>(where(kCheckpoint), ": the function reads ", attrs.arguments,
                                  " tensors and returns ", attrs.results, "; at most ", kMostInputs,
                                  " together: divide it into several calls of checkpoint()");
   return results_of(build(Op::Function, read, Attrs(attrs)));
@@ -114,7 +118,7 @@ std::vector<Tensor> checkpoint(const TensorFunction& f, TensorList inputs) {
 Tensor checkpoint(const TensorFunction& f, const Tensor& input) {
   const std::vector<Tensor> results = checkpoint(f, TensorList{input});
   if (results.size() != 1)
-    throw make_error<ValueError>(where(kName), ": the function returns ", results.size(),
+    throw make_error<ValueError>(where(kCheckpoint), ": the function returns ", results.size(),
                                  " tensors: give a list of inputs");
   return results[0];
 }

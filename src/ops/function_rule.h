@@ -19,8 +19,10 @@ struct FunctionRule {
   // Of functions that the library makes: the gradient of each input of a node.
   std::function<std::vector<Tensor>(const Tensor& out, std::span<const Tensor> cotangents)>
       of_node{};
-  // Of checkpoint(): computes the values from the arguments. The gradient is in grad/recompute.h.
+  // Of checkpoint(): computes the values from the arguments, and whether the values carry
+  // assignments, which the body does not repeat. The gradient is in grad/recompute.h.
   std::shared_ptr<const Body> recomputed{};
+  bool carries_updates = false;
   /// The gradient of each argument of the node, as the backward function returns it.
   std::vector<Tensor> gradients(const Tensor& out, std::span<const Tensor> cotangents) const;
 };

@@ -5,6 +5,7 @@
 
 #include "base/make_error.h"
 #include "graph/node.h"
+#include "graph/recording.h"
 
 namespace tenon {
 
@@ -21,7 +22,7 @@ std::vector<Tensor> traced_call(const char* op, const TensorFunction& f,
   if (f.arguments() >= 0 && f.arguments() != std::ssize(arguments))
     throw make_error<ValueError>(where(op), ": the function takes ", f.arguments(),
                                  " tensors and was given ", arguments.size());
-  const BodyTrace inlines_compiled_functions;
+  const Recording inlines_compiled_functions;
   std::vector<Tensor> results = f(arguments);
   if (results.empty()) throw make_error<ValueError>(where(op), ": the function returns no tensor");
   check_all_defined(op, "result", results);

@@ -2,15 +2,19 @@
 // CPU. tests/null/test_checkpoint.cpp tests the memory of plans.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <tenon/compute.h>
 #include <tenon/containers.h>
 #include <tenon/derivatives.h>
+#include <tenon/function.h>
 #include <tenon/generator.h>
 #include <tenon/grad.h>
+#include <tenon/host_call.h>
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/vmap.h>
@@ -53,7 +57,7 @@ TEST_CASE("jacobian, hessian and jvp on a GPU") {
       [](const Tensors& in) {
         const auto f = [&in](const Tensor& x) { return layer(x, in[1]); };
         const auto loss = [&f](const Tensor& x) { return sum(square(f(x))); };
-        return Tensors{jacobian(f, in[0]), jacobian(f, in[0], JacobianMode::Forward),
+        return Tensors{jacobian(f, in[0]), jacobian(f, in[0], {.mode = JacobianMode::Forward}),
                        hessian(loss, in[0]), jvp(f, {in[0]}, {in[0]}).products[0]};
       },
       {draw({3, 5}, 1), draw({5, 4}, 2)});
@@ -81,6 +85,29 @@ TEST_CASE("vmap on a GPU: per-sample gradients of a convolution, dropout, indexi
         return Tensors{of_shared(in[0]), of_own(in[0], in[2]), values, shares};
       },
       {draw({4, 2, 9, 8}, 3), draw({3, 2, 3, 3}, 4), draw({4, 3, 2, 3, 3}, 5), draw({5, 7}, 6)});
+}
+
+TEST_CASE("checkpoint on a GPU: of host code, which runs on the CPU") {
+  if (!test::has_gpu()) return;
+  static const Function sine(
+      "sine",
+      [](FunctionContext&, const Tensor& x) {
+        return host_call("sine", {x}, {x.dtype(), x.shape()},
+                         [](std::span<const HostInput> in, std::span<const HostOutput> out) {
+                           for (std::size_t k = 0; k < in[0].values<float>().size(); ++k)
+                             out[0].values<float>()[k] = std::sin(in[0].values<float>()[k]);
+                         });
+      },
+      [](const FunctionContext& context, const Tensor& g) {
+        return cos(context.arguments()[0]) * g;
+      });
+  check(
+      [](const Tensors& in) {
+        const Tensor y =
+            checkpoint([&in](const Tensor& x) { return sine(layer(x, in[1])); }, in[0]);
+        return Tensors{y, grad(sum(square(y)), in[1])};
+      },
+      {draw({3, 5}, 9), draw({5, 4}, 10)});
 }
 
 TEST_CASE("checkpoint on a GPU: the numbers stay") {

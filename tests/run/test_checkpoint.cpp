@@ -223,6 +223,18 @@ TEST_CASE("nn::Checkpoint: training with batch normalization and dropout") {
   check_same(trained(true), trained(false));
 }
 
+TEST_CASE("checkpoint: evaluating the gradient alone carries out the updates") {
+  const Tensor count = variable(zeros({})), x = variable(draw({3}, 17)), other = draw({3}, 18);
+  const Tensor y = checkpoint(
+      [&count](const Tensor& v) { return with_updates(v * v, {assign(count, count + 1.0)}); }, x);
+  CHECK(same_bits(grad(sum(y * other), x), 2 * x * other));
+  CHECK(count.item() == 1);
+  const Tensor z = checkpoint(
+      [&count](const Tensor& v) { return with_updates(v * v, {assign(count, count + 1.0)}); }, x);
+  CHECK(same_bits(grad(sum(z), x), 2 * x));
+  CHECK(count.item() == 2);
+}
+
 TEST_CASE("nn::Checkpoint: a Sequential, whose names and clones it has") {
   const nn::Checkpoint block(nn::Linear(4, 4), nn::GELU());
   CHECK(block.parameters().size() == 2);

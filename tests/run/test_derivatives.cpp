@@ -108,7 +108,7 @@ TEST_CASE("jacobian against finite differences, in both modes") {
   for (const Example& e : examples()) {
     INFO(e.name);
     const auto backward = jacobian(e.f, e.inputs),
-               forward = jacobian(e.f, e.inputs, JacobianMode::Forward);
+               forward = jacobian(e.f, e.inputs, {.mode = JacobianMode::Forward});
     REQUIRE(backward.size() == e.f(e.inputs).size());
     for (std::size_t r = 0; r < backward.size(); ++r)
       for (std::size_t k = 0; k < e.inputs.size(); ++k) {
@@ -160,7 +160,7 @@ TEST_CASE("hessian and hvp against finite differences of the gradient") {
   };
   const auto f = [](const Tensors& x) { return energy(x); };
   for (const JacobianMode mode : {JacobianMode::Reverse, JacobianMode::Forward}) {
-    const auto blocks = hessian(f, inputs, mode);
+    const auto blocks = hessian(f, inputs, {.mode = mode});
     for (std::size_t i = 0; i < 2; ++i)
       for (std::size_t k = 0; k < 2; ++k)
         CHECK(distance(blocks[i][k], numeric_jacobian(gradient, inputs, i, k)) < 1e-8);
@@ -258,13 +258,31 @@ TEST_CASE("jvp computes about two forward passes and keeps no activations") {
   CHECK(products > 0);
 }
 
+TEST_CASE("jacobian: passes in chunks give the same, with less memory") {
+  const Tensor x = sample({5, 2}, 66), w = sample({2, 3}, 67);
+  const auto f = [&w](const Tensor& v) { return sin(matmul(v, w)); };
+  const Tensor whole = jacobian(f, x);
+  for (const JacobianMode mode : {JacobianMode::Reverse, JacobianMode::Forward})
+    for (const std::int64_t chunk : {1, 4, 5, 15, 100}) {
+      INFO("chunk " << chunk);
+      CHECK(distance(jacobian(f, x, {.mode = mode, .chunk = chunk}), whole) < 1e-14);
+    }
+  const Tensor wide = sample({64}, 68), weights = sample({64, 64}, 69);
+  const auto deep = [&weights](Tensor v) {
+    for (int k = 0; k < 6; ++k) v = tanh(squeeze(matmul(weights, unsqueeze(v, 1)), 1));
+    return v;
+  };
+  CHECK(plan({jacobian(deep, wide, {.chunk = 8})}).arena_bytes() <
+        plan({jacobian(deep, wide)}).arena_bytes());
+}
+
 TEST_CASE("empty results, inputs and functions") {
   const Tensor none = zeros({0}, DType::Float64), x = sample({2}, 65);
   CHECK(jacobian([](const Tensor& v) { return v * 2; }, none).shape() == Shape{0, 0});
   CHECK(jacobian([](const Tensor& v) { return slice(v, 0, 0, 0); }, x).shape() == Shape{0, 2});
   const auto of_none = [&x](const Tensor& v) { return sum(v) + x; };
   for (const JacobianMode mode : {JacobianMode::Reverse, JacobianMode::Forward})
-    CHECK(jacobian(of_none, none, mode).shape() == Shape{2, 0});
+    CHECK(jacobian(of_none, none, {.mode = mode}).shape() == Shape{2, 0});
 }
 
 template <class E>
@@ -302,6 +320,7 @@ TEST_CASE("derivatives: what does not fit is named") {
   refuses<ValueError>([&] { jacobian([](const Tensor& v) { return std::tuple(v, v); }, x); },
                       "jacobian: the function returns 2 tensors");
   refuses<ShapeError>([&] { jacobian(f, zeros({1, 1, 1, 1, 1})); }, "more than 8 axes together");
+  refuses<ValueError>([&] { jacobian(f, x, {.chunk = -1}); }, "jacobian: a chunk of -1 passes");
 }
 
 }  // namespace
