@@ -91,7 +91,7 @@ set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
 list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/data/(drawn|pixels|tokens)/")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
-list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(base/system/|graph/traced_state)")
+list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(base/system/|graph/(body|traced_state))")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # CPU engines choose kernels and write programs for them. Only the code of cpu/engines/run and cpu/engines/reference loops over elements.
@@ -103,7 +103,7 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|data|distributions|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train|cuda/(device/opening|engines|jit))/")
+     REGEX "/src/(backends|base|data|distributions|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train|cuda/(device/opening|engines|jit))/|/graph/body|/grad/(batching|derivatives|recompute|scan|vmap)")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.

@@ -46,6 +46,23 @@ class TENON_API Sequential : public Module {
   std::string describe() const override { return "Sequential"; }
 };
 
+/// A Sequential whose activations are not kept for the backward pass: they are computed again
+/// (checkpoint() in function.h). Only the input and the output are kept. Children, names and
+/// results are those of a Sequential, so it replaces one in a network without a change of
+/// checkpoint files. PyTorch: `torch.utils.checkpoint.checkpoint`.
+class TENON_API Checkpoint : public Sequential {
+ public:
+  using Sequential::Sequential;
+  /// The modules of a Sequential: the same modules, not copies.
+  explicit Checkpoint(const Sequential& modules);
+  /// Copies the handle.
+  Checkpoint(const Checkpoint&) = default;
+  /// Replaces the handle.
+  Checkpoint& operator=(const Checkpoint&) = default;
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override { return "Checkpoint"; }
+};
+
 /// A list of modules without a forward(); the module that owns the list calls them.
 class TENON_API ModuleList : public ModuleBase {
  public:

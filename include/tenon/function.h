@@ -56,26 +56,26 @@ std::vector<Tensor> as_list(std::tuple<T...> results) {
   return std::apply([](auto&... result) { return std::vector<Tensor>{result...}; }, results);
 }
 
-/// A function of a context and a list of tensors.
-template <class Context>
+/// A function of a context, if there is one, and a list of tensors.
+template <class... Context>
 struct OnList {
-  std::function<std::vector<Tensor>(Context, const std::vector<Tensor>&)> function;
+  std::function<std::vector<Tensor>(Context..., const std::vector<Tensor>&)> function;
   int count = -1;  // the length of the list; -1: any
 
   OnList() = default;
   template <class F>
   explicit OnList(F f) {
-    if constexpr (std::is_invocable_v<F, Context, const std::vector<Tensor>&>) {
-      function = [f = std::move(f)](Context context, const std::vector<Tensor>& in) {
-        return as_list(f(context, in));
+    if constexpr (std::is_invocable_v<F, Context..., const std::vector<Tensor>&>) {
+      function = [f = std::move(f)](Context... context, const std::vector<Tensor>& in) {
+        return as_list(f(context..., in));
       };
     } else {
       constexpr std::size_t kCount =
-          std::tuple_size_v<typename Signature<std::decay_t<F>>::Arguments> - 1;
+          std::tuple_size_v<typename Signature<std::decay_t<F>>::Arguments> - sizeof...(Context);
       count = static_cast<int>(kCount);
-      function = [f = std::move(f)](Context context, const std::vector<Tensor>& in) {
+      function = [f = std::move(f)](Context... context, const std::vector<Tensor>& in) {
         return [&]<std::size_t... k>(std::index_sequence<k...>) {
-          return as_list(f(context, in[k]...));
+          return as_list(f(context..., in[k]...));
         }
         (std::make_index_sequence<kCount>());
       };
@@ -84,6 +84,26 @@ struct OnList {
 };
 
 }  // namespace detail
+
+/// A function of tensors, as vjp(), jacobian(), checkpoint() and others take it. Its parameters are
+/// tensors, or one std::vector of tensors; their types must be written out. It returns a tensor, or
+/// a tuple or a vector of tensors.
+class TensorFunction {
+ public:
+  /// Any such function.
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TensorFunction>) TensorFunction(F f)
+      : list_(std::move(f)) {}  // NOLINT: implicit by design
+  /// The results for these arguments.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const {
+    return list_.function(arguments);
+  }
+  /// The number of parameters; -1: one vector.
+  int arguments() const noexcept { return list_.count; }
+
+ private:
+  detail::OnList<> list_;
+};
 
 /// An operation with a forward and a backward function. Both build their results from tensor
 /// operations, host code (host_call()) included. They run when the graph is built, not when it is
@@ -139,5 +159,21 @@ class TENON_API Function {
   detail::OnList<FunctionContext&> forward_;
   std::shared_ptr<const FunctionRule> rule_;
 };
+
+/// f(inputs), whose intermediate values are not kept for the gradient: the backward pass computes
+/// them again from the inputs, when it needs them. Random draws, such as dropout masks, are the
+/// same in both computations. On the CPU the results and all gradients have the same bits as
+/// without checkpoint(); on a GPU the last digits may differ where another kernel is chosen.
+/// Memory: the inputs and results of `f` instead of all that it computes. Time: about one more
+/// forward pass of `f`. Gradients flow to the inputs and to all tensors that `f` reads, such as the
+/// parameters of a layer. Assignments that the values carry, such as running statistics, are
+/// carried out once. Throws ValueError if `f` evaluates a tensor that it computes or if it reads
+/// and returns more than 255 tensors together, and NotSupported if it reads a variable that it also
+/// assigns. PyTorch: `torch.utils.checkpoint.checkpoint`. Paper: Chen et al., "Training deep nets
+/// with sublinear memory cost", 2016.
+/// @{
+TENON_API std::vector<Tensor> checkpoint(const TensorFunction& f, TensorList inputs);
+TENON_API Tensor checkpoint(const TensorFunction& f, const Tensor& input);
+/// @}
 
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #include <tenon/cuda_kernel.h>
 #include <tenon/data.h>
 #include <tenon/dataset.h>
+#include <tenon/derivatives.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>
 #include <tenon/distributions.h>
@@ -80,4 +81,5 @@
 #include <tenon/trainer.h>
 #include <tenon/transformer.h>
 #include <tenon/version.h>
+#include <tenon/vmap.h>
 #include <tenon/weights.h>

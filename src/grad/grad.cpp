@@ -19,6 +19,7 @@
 #include "base/make_error.h"
 #include "base/str.h"
 #include "grad/gradients.h"
+#include "grad/recompute.h"
 #include "grad/scan.h"
 #include "grad/sum.h"
 #include "graph/effects.h"
@@ -43,6 +44,8 @@ bool passes_gradient(const Node& node) {
 std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> cotangents) {
   if (out.node()->op == Op::Scan) return vjp_scan(out, cotangents);
   if (out.node()->op == Op::Cond) return vjp_cond(out, cotangents);
+  if (out.node()->op == Op::Function && rule_of_function(*out.node()).recomputed != nullptr)
+    return vjp_recomputed(out, cotangents);
   return op_info(out.node()->op).vjp_results(out, cotangents);
 }
 

@@ -2,6 +2,7 @@
 #include "graph/body.h"
 
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -122,12 +123,39 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
   return make_body(body.parameters, results);
 }
 
+namespace {
+
+// The nodes that the roots depend on, inputs before users, without those that are replaced and what
+// only these depend on.
+std::vector<Node*> order_up_to(std::span<const Tensor> roots, const Substitution& instead) {
+  std::vector<Node*> order;
+  std::unordered_set<const Node*> entered;
+  std::vector<std::pair<Node*, int>> open;  // and the next input
+  const auto enter = [&](Node* node) {
+    if (!instead.contains(node) && entered.insert(node).second) open.emplace_back(node, 0);
+  };
+  for (const Tensor& root : roots) {
+    enter(root.node());
+    while (!open.empty()) {
+      auto& [node, next] = open.back();
+      if (!node->realised() && next < node->input_count) {
+        enter(node->input(next++));
+      } else {
+        order.push_back(node);
+        open.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
 std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution& instead,
                                const RewriteNode& rewrite) {
   Substitution done = instead;
   std::vector<Tensor> inputs;
-  for (Node* node : topological_order(roots)) {
-    if (done.contains(node)) continue;
+  for (Node* node : order_up_to(roots, instead)) {
     inputs.clear();
     bool changed = false;
     if (!node->realised())

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <tenon/error.h>
+#include <tenon/function.h>
 
 #include "base/make_error.h"
 #include "base/str.h"
@@ -68,6 +69,14 @@ Tensor Sequential::forward(const Tensor& x) const {
   Tensor y = x;
   for (const auto& [name, module] : Walk::children(*this)) y = module(y);
   return y;
+}
+
+Checkpoint::Checkpoint(const Sequential& modules) {
+  for (const auto& [name, module] : Walk::children(modules)) append(name, module);
+}
+
+Tensor Checkpoint::forward(const Tensor& x) const {
+  return checkpoint([this](const Tensor& input) { return Sequential::forward(input); }, x);
 }
 
 ModuleList::ModuleList() { Walk::mark_list(*this); }

@@ -43,8 +43,6 @@ int operand_count(const Node& node) {
     case Formula::igammac:
     case Formula::hypot:
       return 2;
-    case Formula::scatter_extreme:
-      return 3;
     default:
       return 1;
   }

@@ -20,16 +20,10 @@
 #include "ops/function_rule.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
+#include "ops/traced_call.h"
 
 namespace tenon {
 namespace {
-
-void check_defined(const char* name, const char* what, TensorList tensors) {
-  for (std::size_t k = 0; k < tensors.size(); ++k)
-    if (!tensors[k].defined())
-      throw make_error<ValueError>(where(name), ": ", what, " ", k,
-                                   " has no value: it was never assigned");
-}
 
 // The tensors that existed before the forward function ran (`start`), that its values are computed
 // from, and that are no arguments. Gradients may be requested with respect to them.
@@ -99,7 +93,7 @@ Function::Function(std::string name, detail::OnList<FunctionContext&> forward,
 
 std::vector<Tensor> Function::apply(TensorList given) const {
   const char* const name = rule_->name;
-  check_defined(name, "argument", given);
+  check_all_defined(name, "argument", given);
   if (forward_.count >= 0 && std::ssize(given) != forward_.count)
     throw make_error<ValueError>(where(name), ": it takes ", forward_.count,
                                  " arguments and was given ", given.size());
@@ -109,8 +103,8 @@ std::vector<Tensor> Function::apply(TensorList given) const {
   std::vector<Tensor> inputs = forward_.function(context, arguments);
   if (inputs.empty())
     throw make_error<ValueError>(where(name), ": its forward function returns no tensor");
-  check_defined(name, "result", inputs);
-  check_defined(name, "saved tensor", context.saved_);
+  check_all_defined(name, "result", inputs);
+  check_all_defined(name, "saved tensor", context.saved_);
   FunctionAttrs attrs;
   attrs.results = std::ssize(inputs);
   attrs.arguments = std::ssize(arguments);
@@ -144,6 +138,10 @@ std::vector<Tensor> without_functions(std::span<const Tensor> roots) {
         node.op == Op::Result && !node.realised() && inputs[0].node()->op == Op::Function;
     return hides ? decompose_function(inputs[0], result_index(node)) : Tensor();
   });
+}
+
+const FunctionRule& rule_of_function(const Node& function) {
+  return *function_attrs(function).rule;
 }
 
 bool is_hidden_input(const Node& function, int k) {
@@ -202,6 +200,7 @@ Gradients vjp_function(const Tensor& out, std::span<const Tensor> cotangents) {
   const Node& node = *out.node();
   const FunctionAttrs& attrs = function_attrs(node);
   const FunctionRule& rule = *attrs.rule;
+  if (rule.of_node) return rule.of_node(out, cotangents);
   if (!rule.backward.function)
     throw make_error<NotSupported>(where(rule.name),
                                    ": it has no backward function, so it has no gradient: give it "

@@ -60,6 +60,8 @@ Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs) {
   return build(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
 }
 
+Tensor new_node_of(const Tensor& x) { return build_as(Op::Cast, x.dtype(), x.shape(), {x}); }
+
 // One canonical form for each number and dtype, so that equal constants are one node.
 Tensor constant(const Shape& shape, Scalar value, DType dtype) {
   const Scalar held = is_floating(dtype) ? Scalar(value.real())

@@ -53,6 +53,10 @@ inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<Consta
 /// `device`; a tensor that has a device keeps it.
 Tensor placed_on(const Tensor& x, Device device);
 
+/// The value of `x` as a node of its own, which plans drop. A gradient with respect to it leads
+/// through its own readers only, not through other readers of `x`.
+Tensor new_node_of(const Tensor& x);
+
 /// The number as an element of this dtype stores it.
 double stored_value(double value, DType dtype);
 /// Whether an element of this dtype can represent the number, apart from rounding.

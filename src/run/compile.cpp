@@ -15,6 +15,7 @@
 #include "base/system/log.h"
 #include "base/thread_pool.h"
 #include "graph/constants_guard.h"
+#include "graph/recording.h"
 #include "graph/traced_state.h"
 #include "plan/program/tune.h"
 #include "plan/steps/calls.h"
@@ -398,10 +399,17 @@ CompiledFunction::CompiledFunction(Body f, Guards guards) {
   enter(impl_->arenas);
 }
 
+namespace {
+
+// Whether the call is part of a function whose graph is being built.
+bool is_inside_another() noexcept { return is_tracing() || is_tracing_body() || is_recording(); }
+
+}  // namespace
+
 Outputs CompiledFunction::operator()(const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   require_values(inputs);
-  if (is_tracing() || is_tracing_body()) return impl_->inlined(inputs);
+  if (is_inside_another()) return impl_->inlined(inputs);
   return impl_->run(inputs, 0);
 }
 
@@ -409,10 +417,10 @@ Outputs CompiledFunction::run_many(int runs, const std::vector<Tensor>& inputs) 
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   if (runs < 1) throw ValueError(cat("run_many: ", runs, " runs: use 1 or more"));
   require_values(inputs);
-  if (is_tracing() || is_tracing_body())
+  if (is_inside_another())
     throw NotSupported(
-        "run_many: it was called inside a function that is being compiled or inside a loop's body: "
-        "call the function itself, or use scan()");
+        "run_many: it was called inside a function that is being compiled, recorded by a transform "
+        "such as vmap(), or inside a loop's body: call the function itself, or use scan()");
   for (std::size_t k = 0; k < inputs.size(); ++k)
     if (inputs[k].rank() == 0 || (inputs[k].size(0) != runs && inputs[k].size(0) != 1))
       throw ShapeError(cat("run_many: input ", k, " is ", inputs[k].shape(),

@@ -68,10 +68,12 @@ Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
   return Tensor::from_data(t.data(), t.shape(), t.dtype());
 }
 
-Tensors make_inputs(const Case& c, DType dtype) {
+}  // namespace
+
+Tensors make_inputs(const Case& c, DType dtype, std::uint64_t seed) {
   Tensors inputs;
   for (std::size_t k = 0; k < c.inputs.size(); ++k)
-    inputs.push_back(random_input(c.inputs[k], dtype, 100 + k));
+    inputs.push_back(random_input(c.inputs[k], dtype, seed + k));
   return inputs;
 }
 
@@ -82,7 +84,6 @@ Tensors floating_only(const Tensors& inputs) {
   return out;
 }
 
-/// A scalar with a different weight for each element, so that no gradient cancels another.
 Tensor weighted(const Tensor& y, std::uint64_t seed) {
   return sum(y * random_input({y.shape(), 0.5, 1.5}, y.dtype(), seed));
 }
@@ -95,6 +96,8 @@ std::vector<double> numbers(const Tensor& t) {
   set_device(device);
   return cast(here, DType::Float64).to_vector<double>();
 }
+
+namespace {
 
 /// Distance relative to the norm; infinite if one side has a NaN or infinity and the other has not.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
