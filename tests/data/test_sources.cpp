@@ -222,7 +222,8 @@ TEST_CASE("CSV: errors name line and column") {
   CHECK(refuse("1,2,0\n3,1e300,0\n").find("not a finite number") != std::string::npos);
   // A column of quantities is not read as classes.
   const std::string quantities = refuse("1,0.5\n2,0.25\n3,7\n");
-  CHECK(quantities.find("'0.5', which are not whole, which are no classes") != std::string::npos);
+  CHECK(quantities.find("'0.5', which are not whole, so its labels are not classes") !=
+        std::string::npos);
   CHECK(quantities.find("label=NAME") != std::string::npos);
   CHECK(refuse("1,0.5\n2,dog\n") == "");  // words, one of which looks like a number
   CHECK(refusal<ValueError>("csv:" + (dir / "x.csv") + ",colour=1").find("colour") !=
