@@ -54,6 +54,10 @@ TEST_CASE("names: digits with sizes") {
   CHECK(data::open_dataset("digits:500,70", Split::Test)->size() == 70);
   CHECK(data::open_dataset("digits:500,70,9", Split::Train)->describe() ==
         "500 drawn digits (seed 9)");
+  CHECK(data::open_dataset("digits:500,70,9", Split::Test)->describe() ==
+        "70 drawn digits (seed 9, test part)");
+  CHECK(data::open_dataset("scenes:500,70,9", Split::Validation)->describe() ==
+        "50 drawn scenes (seed 9, validation part)");
   CHECK(refusal<ValueError>("digits:x").find("'x'") != std::string::npos);
   CHECK(refusal<ValueError>("digits:1,2,3,4") != "");
   CHECK(refusal<ValueError>("digits:0") != "");
