@@ -20,6 +20,7 @@
 #include "json.h"
 #include "progress.h"
 #include "terminal.h"
+#include "trained.h"
 
 namespace tenon::cli {
 namespace {
@@ -314,9 +315,10 @@ void print_split(const char* title, const data::Dataset* set) {
   };
   const Statistics s = statistics(*set);
   fmt::print("{}  {}\n", bold, printable(set->describe()));
-  fmt::print("{}{} samples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
+  fmt::print("{}{}, input {} {}", indent, part_size_text(set->size(), 0), set->input_shape().str(),
              name(set->input_dtype()));
-  if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
+  if (!s.counts.empty() || !set->text_unit().empty())
+    fmt::print(", {} class{}", set->classes(), set->classes() == 1 ? "" : "es");
   fmt::print("\n");
   if (has_pixels_or_numbers(*set))
     fmt::print("{}{} mean {}, standard deviation {}\n", indent,

@@ -31,8 +31,8 @@ struct FoundData {
 
 std::vector<FoundData> look_for_data() {
   const FetchedMnist mnist = fetched_mnist();
-  return {{"digits", true, "drawn on demand"},
-          {"scenes", true, "drawn on demand"},
+  return {{"digits", true, "generated on demand"},
+          {"scenes", true, "generated on demand"},
           {"mnist", mnist.present,
            mnist.present          ? mnist.folder
            : mnist.folder.empty() ? "no folder: neither HOME nor TENON_DATA_DIR names one"
@@ -133,7 +133,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
                            ? info.isa
                            : fmt::format("{}; the processor has {}, and TENON_ISA limits it",
                                          info.isa, info.isa_available));
-  line("data caches", fmt::format("{}; plans are cut for {} of a core", sizes_text(info.caches),
+  line("data caches", fmt::format("{}; plans assume {} per core", sizes_text(info.caches),
                                   sizes_text(info.caches_assumed)));
   line("CPUs", fmt::format("{}, this process may use {}", info.cpus, info.cpus_allowed));
   line("threads", fmt::format("{}", used));

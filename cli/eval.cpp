@@ -166,7 +166,7 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const bool numbered = heads[0] != cut(names[0], width - 2);
   fmt::print("\n{}\n",
              terminal.paint(TextStyle::Bold,
-                            "confusion: rows are true classes, columns what was predicted"));
+                            "confusion: rows are true classes, columns are predicted classes"));
   std::string head = pad_left("", left + 1);
   for (const std::string& name : heads) head += pad_left(name, width);
   fmt::print("{}\n", terminal.paint(TextStyle::Cyan, head));
@@ -206,16 +206,16 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   std::stable_sort(pairs.begin(), pairs.end(),
                    [](const Cell& a, const Cell& b) { return a.count > b.count; });
   if (pairs.empty()) {
-    fmt::print("\nNo sample was taken for another class.\n");
+    fmt::print("\nNo sample was predicted as another class.\n");
     return;
   }
   pairs.resize(std::min<std::size_t>(pairs.size(), 3));
   std::vector<std::string> words;
   words.reserve(pairs.size());
   for (const Cell& pair : pairs)
-    words.push_back(fmt::format("{} taken for {} ({} times)",
-                                names[static_cast<std::size_t>(pair.target)],
-                                names[static_cast<std::size_t>(pair.predicted)], pair.count));
+    words.push_back(fmt::format(
+        "{} predicted as {} ({})", names[static_cast<std::size_t>(pair.target)],
+        names[static_cast<std::size_t>(pair.predicted)], part_size_text(pair.count, 0)));
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
 

@@ -313,9 +313,9 @@ Glyph prepare(const io::Image& grey, int width, int height, const std::string& w
   const float cut = threshold(plane);
   Cutout cutout = cut_out(plane, cut, what);
   steps.push_back(cutout.dropped > 0
-                      ? fmt::format("ink cut out ({} specks left out)", cutout.dropped)
-                      : "ink cut out");
-  if (cutout.dropped > 30) steps.emplace_back("which hardly looks like one digit");
+                      ? fmt::format("digit cropped ({} specks removed)", cutout.dropped)
+                      : "digit cropped");
+  if (cutout.dropped > 30) steps.emplace_back("the image hardly looks like one digit");
   // Saturates pixels that are certainly ink, so pencil counts as much as a felt pen.
   for (float& value : cutout.plane.values)
     value = std::min(1.0f, value / std::min(1.0f, 1.5f * cut));

@@ -55,13 +55,15 @@ int run_models(const ModelsOptions& options) {
     return 0;
   }
   Json out = Json::array();
-  for (const models::Info& model : all)
+  for (const models::Info& model : all) {
+    const bool has_data = !model.takes_tokens() || model.pairs;  // others need --data
     out.push_back({{"name", model.name},
                    {"about", model.about},
                    {"input", std::vector<std::int64_t>(model.input.begin(), model.input.end())},
                    {"classes", model.classes},
                    {"parameters", model.parameters},
-                   {"data", model.recipe.data}});
+                   {"data", has_data ? Json(model.recipe.data) : Json()}});
+  }
   print(out, 2);
   return 0;
 }

@@ -25,7 +25,7 @@ add_executable(@NAME@ train.cpp)
 target_link_libraries(@NAME@ PRIVATE Tenon::tenon)
 )";
 
-constexpr char kNet[] = R"(// The network: layers as members, forward() says how they are joined.
+constexpr char kNet[] = R"(// The network: layers are members, forward() connects them.
 #pragma once
 
 #include <tenon/tenon.h>
@@ -33,8 +33,8 @@ constexpr char kNet[] = R"(// The network: layers as members, forward() says how
 namespace nn = tenon::nn;
 using tenon::Tensor;
 
-// Two convolutions, the second around a shortcut. Names given to child() are those of the
-// parameters in the saved file.
+// Two convolutions, the second with a shortcut around it. The names given to child() are the
+// names of the parameters in the saved file.
 class Block : public nn::Module {
  public:
   Block(std::int64_t in, std::int64_t out)
@@ -97,14 +97,14 @@ int main(int argc, char** argv) try {
 
 constexpr char kToml[] =
     R"(# A network of your own. 'tenon summary @FILE@' shows its layers and sizes,
-# 'tenon train @FILE@' trains it; docs/model_toml.md tells what a file may hold.
+# 'tenon train @FILE@' trains it; docs/model_toml.md describes the format.
 name = "@NAME@"
-input = [1, 28, 28]   # one example: a grey image of 28 x 28 pixels
-classes = 10          # outputs; training takes as many as the data has
+input = [1, 28, 28]   # one sample: a grey image of 28 x 28 pixels
+classes = 10          # number of outputs; training sets it to the number of classes of the data
 
 variables = { width = 16 }
 
-# Layers in order. Sizes of inputs are worked out; numbers may be expressions of variables.
+# Layers in order. Input sizes are inferred; numbers may be expressions of variables.
 layers = [
   { conv2d = "width", kernel = 3, padding = 1 }, "batch_norm2d", "relu",
   { max_pool2d = 2 },
@@ -115,7 +115,7 @@ layers = [
   { linear = "classes" },
 ]
 
-# How it is trained unless the command line says otherwise.
+# Default settings of training; options of the command override them.
 [recipe]
 data = "digits:10000,2000"
 epochs = 3
@@ -123,7 +123,7 @@ batch = 64
 lr = 0.05
 weight_decay = 5e-4
 
-# Two convolutions and a way around them: { block = "basic", channels = 32 }.
+# A residual block of two convolutions, used as { block = "basic", channels = 32 }.
 [blocks.basic]
 layers = [
   { residual = [

@@ -180,13 +180,11 @@ void add_options(Command& command, PredictOptions& options) {
                  "texts of a pair; can be repeated");
   command.option(options.questions, "--question", "WORDS",
                  "question whose answer is searched in each --text or .txt file; can be repeated");
-  command.option(options.data, "--data", "SPEC",
-                 "data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
-                 "text:FILE, lines:FILE, numbers, pairs:FILE or spans:FILE");
+  command.option(options.data, "--data", "SPEC", kDataSpecHelp);
   add_part(command, options.part);
   command.option(options.count, "--count", "N",
                  "samples to print of --data and of each file; frames of a video", "5");
-  command.option(options.start, "--start", "N", "number of the first sample", "0");
+  command.option(options.start, "--start", "N", "samples of --data and of each file to skip", "0");
   command.option(options.top, "--top", "N", "classes or tokens to show for each", "3");
   command.option(options.device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options.tune);

@@ -41,14 +41,15 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
   if (input.numel() == 784) return {28, 28, false};
-  throw ShapeError(fmt::format("{}: {} takes inputs of {}, not images; {}", file,
-                               model.settings().model, input.str(),
-                               model.task().output_form() == train::OutputForm::Answer
-                                   ? "give --question, and --text or a file that ends in .txt"
-                               : info.vocabulary > 0
-                                   ? "give texts with --text, or a file of lines that ends in .txt"
-                                   : "use --data"),
-                   {.file = file});
+  throw ShapeError(
+      fmt::format(
+          "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
+          model.task().output_form() == train::OutputForm::Answer
+              ? "give --question, and --text or a file that ends in .txt"
+          : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
+          : model.table() != nullptr ? "give a table as csv:FILE if its name does not end in .csv"
+                                     : "use --data"),
+      {.file = file});
 }
 
 // Prints how many samples were not printed.

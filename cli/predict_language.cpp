@@ -181,7 +181,7 @@ Samples open_samples(const train::TrainedModel& model, const TextQuestions& aske
 // The evaluated samples, and the number of omitted ones.
 void print_right(const Samples& samples, std::int64_t right, const TextQuestions& asked) {
   const std::int64_t shown = samples.end - asked.start, all = samples.set->size();
-  fmt::print("{} of {} right, of {} of {}\n", right, shown, part_size_text(shown, all),
+  fmt::print("{} of {} right ({} of {})\n", right, shown, part_size_text(shown, all),
              printable(the_part_text(samples.selection.part, samples.selection.data)));
 }
 

@@ -61,15 +61,15 @@ std::string sample_heading(const Predicted& sample) {
   return printable(sample.text.empty() ? sample.name : sample.name + ": " + sample.text);
 }
 
-// Text beside the image: name, result, most likely classes.
-std::vector<std::string> verdict(const Predicted& sample, const std::vector<std::string>& names,
-                                 int top) {
+// Text beside the image: name, result, most likely classes. `noun`: what is predicted.
+std::vector<std::string> verdict(const Predicted& sample, const std::string& noun,
+                                 const std::vector<std::string>& names, int top) {
   const std::vector<float>& probabilities = sample.values;
   const Terminal& terminal = stdout_terminal();
   const std::vector<int> order = ranking(probabilities);
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
   std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, sample_heading(sample))};
-  std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
+  std::string said = fmt::format("{} {}, {}", noun, shown_name(names, order[0]), percent(sure));
   if (!std::isfinite(sure))
     said = terminal.paint(TextStyle::Red, "no class: the output of the network is not finite");
   else if (sample.label >= 0)
@@ -100,9 +100,9 @@ std::vector<std::string> verdict(const Predicted& sample, const std::vector<std:
   return lines;
 }
 
-void print_sample(const Predicted& sample, const std::vector<std::string>& names, int top,
-                  bool plain) {
-  const std::vector<std::string> words = verdict(sample, names, top);
+void print_sample(const Predicted& sample, const train::TrainedModel& model, int top, bool plain) {
+  const std::vector<std::string> words =
+      verdict(sample, model.info().masked ? "word" : "class", model.class_names(), top);
   std::vector<std::string> image;
   if (!plain && !sample.glyph.pixels.empty()) image = draw(sample.glyph);
   int width = image.empty() ? 0 : sample.glyph.width + 2;
@@ -215,7 +215,7 @@ void PredictOutput::add(const Predicted& sample, bool shown) {
   if (is_numeric(model_))
     print_values(sample);
   else
-    print_sample(sample, model_.class_names(), options_.top, options_.plain);
+    print_sample(sample, model_, options_.top, options_.plain);
 }
 
 PredictOutput::Fields PredictOutput::fields(const Predicted& sample) const {

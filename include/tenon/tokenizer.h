@@ -1,4 +1,4 @@
-// Tokenizers of pretrained language models: they encode text as the token numbers that a model's
+// Tokenizers of pretrained language models: they encode text as the token ids that a model's
 // weights were trained with, and decode them, with the same results as Hugging Face's tokenizers.
 #pragma once
 
@@ -31,7 +31,7 @@ struct TokenizerTraining {
   bool lower = true;             ///< of WordPiece: lower case, and accents are removed
 };
 
-/// Encodes text as token numbers and decodes them. Copies share one vocabulary. Any number of
+/// Encodes text as token ids and decodes them. Copies share one vocabulary. Any number of
 /// threads may use a tokenizer.
 class TENON_API Tokenizer {
  public:
@@ -73,11 +73,11 @@ class TENON_API Tokenizer {
   void encode_file(const std::string& path,
                    const std::function<void(std::span<const std::int64_t>)>& use,
                    bool special = true) const;
-  /// Decodes token numbers. Special tokens are left out unless `special` is true. Throws ValueError
+  /// Decodes token ids. Special tokens are left out unless `special` is true. Throws ValueError
   /// for a number out of range.
   std::string decode(std::span<const std::int64_t> tokens, bool special = false) const;
 
-  /// One more than the largest token number.
+  /// One more than the largest token id.
   std::int64_t size() const;
   /// A token as the vocabulary has it; "" for a number without a token.
   std::string token(std::int64_t number) const;

@@ -257,7 +257,8 @@ class WrongData(CommandTest):
         self.fails(3, "train", "lenet5", "--data", "idx:idx", says="train-images-idx3-ubyte")
 
     def test_memory_is_refused_before_training(self):
-        self.fails(6, "train", "lenet5", *TINY, "--memory-limit", "1MB", "--out", "small", says=["limit", "tenon summary"])
+        self.fails(6, "train", "lenet5", *TINY, "--memory-limit", "1MB", "--out", "small",
+                   says=["limit", "of layer 1", "tenon summary"])
         self.assertFalse((self.folder / "small").exists(), "a refused run leaves no folder behind")
         self.fails(6, "summary", "lenet5", "--memory-limit", "1MB", says="limit")
         self.ok("summary", "lenet5", "--memory-limit", "1GiB")

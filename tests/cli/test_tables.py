@@ -38,6 +38,9 @@ class Tables(CommandTest):
         for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
             self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
             self.fails(3, *words, "--strict", says=["has not seen", "refused because 'strict' is on"])
+        self.write("others.tab", text)
+        self.fails(3, "predict", "towns", "others.tab", says="csv:FILE")
+        self.ok("predict", "towns", "csv:others.tab")
 
     def test_two_columns_of_one_name_stay_two(self):
         draw = random.Random(5)

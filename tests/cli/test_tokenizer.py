@@ -40,6 +40,7 @@ class Tokenizers(CommandTest):
         told = self.json("predict", "words", "--text", "the [MASK] is wide", "--json")[0]
         vocabulary = (FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n")
         self.assertEqual(told["class_name"], vocabulary[told["class"]])
+        self.assertIn("\nword ", self.ok("predict", "words", "--text", "the [MASK] is wide").out)
         self.fails(2, "predict", "words", "--text", "the sea", says="[MASK]")
         self.fails(2, "predict", "words", "--data", "text:text.txt", says=["[MASK]", "tenon eval words --data text:text.txt"])
         self.ok("train", f"bert_classifier:{small},vocabulary={len(vocabulary)}", "--weights", "words/model.safetensors", "--tokenizer", "words/tokenizer.json", "--data", "lines:lines.txt",

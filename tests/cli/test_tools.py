@@ -29,6 +29,12 @@ class Looking(CommandTest):
             self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
             self.assertGreater(figures["train_bytes"], 4 * parameters)
 
+    def test_models(self):
+        data = {model["name"]: model["data"] for model in self.json("models", "--json")}
+        self.assertEqual((data["lenet5"], data["resnet20"], data["transformer"]), ("digits", "scenes", "numbers"))
+        for name in ("gpt2", "lstm", "bert", "bert_classifier", "bert_spans"):  # they need --data
+            self.assertIsNone(data[name])
+
     def test_plans_without_a_pass(self):
         """Every pass that can be switched off, for networks with loops, attention and tied weights."""
         known = self.fails(2, "inspect", "lenet5", "--without", "nope", says="can be switched off").err

@@ -40,6 +40,21 @@ OTHERWISE = {
     "geometric": "geometric", "cauchy": "cauchy", "log_normal": "log_normal", "nn.functional.alpha_dropout": "alpha_dropout",
     "nn.functional.feature_alpha_dropout": "feature_alpha_dropout", "t_copy": "transpose", "split_with_sizes_copy": "split",
 }
+# Tenon's function of a tested operation whose name differs from PyTorch's. The namespaces are written where PyTorch has none or another one.
+ALIASES = {
+    "__getitem__": "Tensor::index", "__radd__": "operator+", "__rdiv__": "operator/", "__rmatmul__": "matmul", "__rmod__": "operator%",
+    "__rmul__": "operator*", "__rpow__": "pow", "__rsub__": "operator-", "_segment_reduce": "segment_reduce", "_upsample_bilinear2d_aa": "interpolate",
+    "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "dot": "matmul", "cat": "concat", "complex": "Complex",
+    "diagflat": "diag", "fft.hfft2": "fft::hfftn", "fft.ihfft2": "fft::ihfftn", "fliplr": "flip", "flipud": "flip", "grid_sampler_2d": "grid_sample",
+    "linalg.norm": "vector_norm", "linalg.lu_factor_ex": "linalg::lu_factor", "masked.std": "masked::stddev", "std": "stddev", "pinverse": "linalg::pinv",
+    "reshape_as": "reshape", "view_as": "view", "expand_as": "expand", "rsub": "sub", "special.modified_bessel_i0": "i0", "special.modified_bessel_i1": "i1",
+    "take_along_dim": "gather", "tile": "repeat", "trapz": "trapezoid", "triangular_solve": "linalg::solve_triangular", "true_divide": "div",
+    "unsafe_chunk": "chunk", "unsafe_split": "split",
+    **{name: "cast" for name in ("bool", "byte", "char", "int", "long", "half", "bfloat16", "float", "double")},
+    **{name: f"linalg::{name}" for name in ("cholesky_inverse", "cholesky_solve", "geqrf", "logdet", "lu_solve", "lu_unpack", "matrix_exp", "ormqr", "svd")},
+    **{f"linalg.{name}": name for name in ("cross", "diagonal", "matrix_norm", "matrix_power", "multi_dot", "vander", "vecdot", "vector_norm")},
+    **{f"{name}_copy": name for name in ("diagonal", "expand", "narrow", "permute", "squeeze", "transpose", "unbind", "unfold", "unsqueeze", "view")},
+}
 # (pattern of names, reason), the first that fits.
 MISSING = [
     (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp)", "linear algebra"),
@@ -58,6 +73,12 @@ def reason_of(name):
     return "not built yet"
 
 
+def entry(name, tested):
+    """The operation as the page lists it: PyTorch's name, Tenon's if it differs, and a dot if samples test it."""
+    own = (ALIASES if tested else OTHERWISE).get(name, name)
+    return f"`{name}`" + (f" (`{own}`)" if own != name else "") + (" ·" if tested else "")
+
+
 def main():
     dtypes = {}
     for op in op_db:
@@ -74,13 +95,15 @@ def main():
              f"PyTorch {torch.__version__.split('+')[0]}). Operations that PyTorch has for complex numbers only are not counted.", "",
              f"Tenon has {len(have)} of {len(names)}. Those marked with a dot (·) are compared with PyTorch's samples in every dtype that Tenon has for them: values,",
              "gradients and second derivatives, on data, views and results of other operations, and in compiled functions ([how](numerics.md)).", "",
-             "Most names are the same in both. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
+             "A name in parentheses is Tenon's; the other names are the same in both. `linalg.`, `fft.`, `masked.` and `signal.windows.` are the namespaces `linalg`, `fft`,",
+             "`masked` and `windows`; functions of `special.` and `nn.functional.` are in `tenon` itself. The functions are declared in `<tenon/ops.h>`, `<tenon/functional.h>`, `<tenon/creation.h>`, `<tenon/elementwise.h>`,",
              "`<tenon/joining.h>`, `<tenon/rearrange.h>`, `<tenon/statistics.h>`, `<tenon/losses.h>`, `<tenon/pooling.h>`, `<tenon/special.h>`,",
              "`<tenon/scattering.h>`, `<tenon/resampling.h>`, `<tenon/masked.h>`, `<tenon/signal_windows.h>`, `<tenon/linalg.h>`, `<tenon/complex.h>` and `<tenon/fft.h>`.", "", "## Available", ""]
-    lines.append(", ".join(f"`{n}`{' ·' if n in tested else ' (`' + OTHERWISE[n] + '`)' if OTHERWISE[n] != n else ''}" for n in have) + ".")
+    lines.append(", ".join(entry(n, n in tested) for n in have) + ".")
     lines += ["", "## Missing", "", "| reason | names |", "| --- | --- |"]
     for reason, some in sorted(missing.items(), key=lambda item: -len(item[1])):
         lines.append(f"| {reason} | {', '.join(f'`{n}`' for n in some)} |")
+    lines += ["", "## Related pages", "", "[Layers, losses and optimizers](nn.md) · [Linear algebra](linalg.md) · [Fourier transforms](fft.md) · [Coming from PyTorch](pytorch.md)"]
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"{len(have)} of {len(names)}")
 

@@ -60,8 +60,11 @@ def table(title, names, known):
     for name in names:
         own = OTHERWISE.get(name, name)
         first = re.match(r"\w+", own)[0]
-        if first in known:
-            rows.append(f"| `{name}` | `{own}` | `<tenon/{known[first]}>` |")
+        header = known.get(first)
+        if header and title == "Learning-rate schedules":
+            header = "schedules.h"  # other functions have the same names
+        if header:
+            rows.append(f"| `{name}` | `{own}` | `<tenon/{header}>` |")
         else:
             reason = next((text for pattern, text in MISSING if re.fullmatch(pattern, name)), "not built yet")
             missing.setdefault(reason, []).append(f"`{name}`")

@@ -83,8 +83,7 @@ TEST_CASE("line reader: lists with a header, in any order and among other column
         "\"a.jpg\",\"x\"\n\"b.jpg\",\"y\"\n"})
     CHECK_MESSAGE(files.images(text) == expected, text);
   CHECK(files.list("filename,label\na.jpg,x\n")->notes().empty());
-  CHECK(note(files.list("image_of,breed\na.jpg,x\nb.jpg,y\n")->notes(), "taken for a header") !=
-        "");
+  CHECK(note(files.list("image_of,breed\na.jpg,x\nb.jpg,y\n")->notes(), "read as a header") != "");
   RowFormat rows;
   rows.header = false;
   CHECK(files.images("filename,label\na.jpg,x\n", rows).size() == 2);

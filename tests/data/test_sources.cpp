@@ -54,6 +54,10 @@ TEST_CASE("names: digits with sizes") {
   CHECK(data::open_dataset("digits:500,70", Split::Test)->size() == 70);
   CHECK(data::open_dataset("digits:500,70,9", Split::Train)->describe() ==
         "500 drawn digits (seed 9)");
+  CHECK(data::open_dataset("digits:500,70,9", Split::Test)->describe() ==
+        "70 drawn digits (seed 9, test part)");
+  CHECK(data::open_dataset("scenes:500,70,9", Split::Validation)->describe() ==
+        "50 drawn scenes (seed 9, validation part)");
   CHECK(refusal<ValueError>("digits:x").find("'x'") != std::string::npos);
   CHECK(refusal<ValueError>("digits:1,2,3,4") != "");
   CHECK(refusal<ValueError>("digits:0") != "");
@@ -222,7 +226,8 @@ TEST_CASE("CSV: errors name line and column") {
   CHECK(refuse("1,2,0\n3,1e300,0\n").find("not a finite number") != std::string::npos);
   // A column of quantities is not read as classes.
   const std::string quantities = refuse("1,0.5\n2,0.25\n3,7\n");
-  CHECK(quantities.find("'0.5', which are not whole, which are no classes") != std::string::npos);
+  CHECK(quantities.find("'0.5', which are not whole, so its labels are not classes") !=
+        std::string::npos);
   CHECK(quantities.find("label=NAME") != std::string::npos);
   CHECK(refuse("1,0.5\n2,dog\n") == "");  // words, one of which looks like a number
   CHECK(refusal<ValueError>("csv:" + (dir / "x.csv") + ",colour=1").find("colour") !=

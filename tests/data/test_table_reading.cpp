@@ -135,8 +135,7 @@ TEST_CASE("table reading: headers of numbers and of usual names") {
   for (int k = 0; k < 100; ++k) late += "3,4,n\n";
   CHECK(has(refusal(late + "5,6,y\n"), "header=yes or header=no"));
   // A row of words is a header if none of them occurs again.
-  CHECK(note(parse("kind,colour,size\nbig,red,a\nsmall,blue,b\n").notes, "taken for a header") !=
-        "");
+  CHECK(note(parse("kind,colour,size\nbig,red,a\nsmall,blue,b\n").notes, "read as a header") != "");
   CHECK(parse("big,red,a\nbig,blue,b\n").input.shape() == Shape{2, 3});
   CHECK(parse("big,red,0\nsmall,blue,1\n").input.shape() == Shape{2, 4});
   CsvOptions options;
@@ -230,7 +229,7 @@ TEST_CASE("table reading: rows without a label are left out, whatever the task")
   CHECK(inputs(classes) == Floats{1, 4});
   CHECK(note(classes.notes, "3 rows have no label") ==
         "t.csv, line 3: 3 rows have no label ('' in 1, 'nan' in 1, '?' in 1) and are left out; "
-        "category=label takes such words for classes");
+        "category=label reads such words as classes");
   CHECK(refusal(text, {.strict = true}) != "");
   // For predictions every row is kept.
   CsvOptions all;
@@ -267,8 +266,8 @@ TEST_CASE(
   const auto parts = parse("town,label\nAix, a\nAix ,a\nBonn,b\nBonn,a \nAix, b \n");
   CHECK(parts.class_names == Words{"a", "b"});
   CHECK(note(parts.notes, "column 'label'") ==
-        "t.csv, line 2: column 'label': 3 fields with spaces around a word, such as 'a', are taken "
-        "for the same word without");
+        "t.csv, line 2: column 'label': 3 fields with spaces around a word, such as 'a', are read "
+        "as the same word without spaces");
   CHECK(note(parts.notes, "column 'town'") != "");
   // If every field has the same spaces, they belong to the separator.
   CHECK(parse("n, label\n1, a\n2, b\n").notes.empty());
@@ -331,8 +330,8 @@ TEST_CASE(
                                   "\xe2\x88\x92"
                                   "3",
                                   "1D2"}));
-  CHECK(note(odd.notes, "percentages") ==
-        "t.csv, line 2, column 'a': 1 percentages are read as hundredths (12 % is 0.12)");
+  CHECK(note(odd.notes, "percentage") ==
+        "t.csv, line 2, column 'a': 1 percentage is read as hundredths (12 % is 0.12)");
   CHECK(note(odd.notes, "U+2212") != "");
   CHECK(note(odd.notes, "Fortran") != "");
   CsvOptions comma;
@@ -349,7 +348,7 @@ TEST_CASE(
   CHECK(has(refusal(rows_of({"1.234,5", "2.000,5"})), "decimal=comma and thousands=point"));
   CHECK(has(refusal(rows_of({"1,234.5", "2,000.5"})), "thousands=comma reads commas"));
   CHECK(has(refusal(rows_of({"2024-01-05", "2024-02-05"})), "date=a reads dates"));
-  CHECK(has(refusal(rows_of({"A1", "B2"})), "category=a takes its fields for words"));
+  CHECK(has(refusal(rows_of({"A1", "B2"})), "category=a reads its fields as words"));
   CHECK(has(refusal(rows_of({"1", "2", "3,5"})),
             "line 4, column 'a': '3,5' is not a finite number; "
             "decimal=comma"));

@@ -11,16 +11,18 @@
 #include "base/thread_pool.h"
 #include "data/drawn/digits.h"
 #include "data/drawn/scenes.h"
+#include "data/samples/split.h"
 
 namespace tenon::data {
 namespace {
 
 DatasetInfo info_of(const DrawnImageFiles& images, std::int64_t count) {
-  return {.input_shape = images.image,
-          .input_dtype = DType::UInt8,
-          .classes = std::ssize(images.class_names),
-          .class_names = images.class_names,
-          .description = cat(count, " drawn ", images.kind, " (seed ", images.seed, ")")};
+  return {
+      .input_shape = images.image,
+      .input_dtype = DType::UInt8,
+      .classes = std::ssize(images.class_names),
+      .class_names = images.class_names,
+      .description = cat(count, " drawn ", images.kind, " (", drawn_seed_text(images.seed), ")")};
 }
 
 class DrawnDataset final : public DatasetWith<GeneratedSamples> {

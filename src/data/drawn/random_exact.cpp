@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "data/drawn/exact_random.h"
+#include "data/samples/split.h"
 
 namespace tenon::data {
 namespace {
@@ -15,10 +16,10 @@ namespace {
 class RandomVectors final : public Dataset {
  public:
   RandomVectors(std::uint64_t seed, std::int64_t count, std::int64_t size, std::int64_t classes)
-      : Dataset(
-            {.input_shape = {size},
-             .classes = classes,
-             .description = cat(count, " random vectors of ", size, " numbers (seed ", seed, ")")}),
+      : Dataset({.input_shape = {size},
+                 .classes = classes,
+                 .description = cat(count, " random vectors of ", size, " numbers (",
+                                    drawn_seed_text(seed), ")")}),
         seed_(seed),
         count_(count),
         size_(size),

@@ -584,6 +584,14 @@ std::uint64_t drawn_seed(std::uint64_t seed, Split part) {
                                      : seed;
 }
 
+std::string drawn_seed_text(std::uint64_t drawn) {
+  constexpr int kLowBits = 44;  // those of the seed; the part decides the others
+  for (const Split part : {Split::Test, Split::Validation})
+    if (const std::uint64_t seed = drawn_seed(drawn, part); seed >> kLowBits == 0)
+      return cat("seed ", seed, ", ", name(part), " part");
+  return cat("seed ", drawn);
+}
+
 std::int64_t drawn_validation(const SplitOptions& options, std::int64_t train,
                               const std::string& name) {
   const double share = checked_shares(options, name).second;

@@ -26,7 +26,8 @@ std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64
 
 std::string describe(const ReadTable& table, const std::vector<std::int64_t>& rows) {
   const std::int64_t all = table.count, missing = missing_fields(table, rows);
-  return cat(rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.name,
+  return cat(rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all),
+             all == 1 ? " row of " : " rows of ", table.name,
              missing == 0 ? ""
                           : cat(" (", missing, missing == 1 ? " missing field" : " missing fields",
                                 " filled)"));

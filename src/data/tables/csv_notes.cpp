@@ -78,16 +78,18 @@ void CsvTable::refuse_header() const {
 }
 
 void CsvTable::note_conversions(const Conversions& done) {
-  const auto note = [&](const Conversions::Kind& kind, const char* what) {
+  const auto note = [&](const Conversions::Kind& kind, const char* one, const char* several,
+                        const char* what) {
     if (kind.count > 0)
-      notes_.push_back({cat(kind.count, " ", what), kind.count,
+      notes_.push_back({cat(kind.count, kind.count == 1 ? one : several, what), kind.count,
                         cat(name_, ", line ", kind.line, ", ", title(kind.column).text())});
   };
-  note(done.percent, "percentages are read as hundredths (12 % is 0.12)");
-  note(done.minus, "numbers have a typographic minus sign (U+2212)");
-  note(done.spaces, "numbers have no-break or thin spaces in or around them");
-  note(done.exponents, "numbers have Fortran's exponents (1.5D+03)");
-  note(done.rounded, "integers are rounded, because float32 cannot represent them");
+  note(done.percent, " percentage is", " percentages are", " read as hundredths (12 % is 0.12)");
+  note(done.minus, " number has", " numbers have", " a typographic minus sign (U+2212)");
+  note(done.spaces, " number has", " numbers have", " no-break or thin spaces in or around it");
+  note(done.exponents, " number has", " numbers have", " a Fortran exponent (1.5D+03)");
+  note(done.rounded, " integer is", " integers are",
+       " rounded, because float32 cannot represent the value");
 }
 
 void CsvTable::note_index() {
@@ -119,7 +121,7 @@ void CsvTable::note_unlabelled(const Unlabelled& unlabelled) {
                                              : " and are left out";
   notes_.push_back(
       {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (", forms, ")", left,
-           word ? cat("; category=", title(label_).option(), " takes such words for classes") : ""),
+           word ? cat("; category=", title(label_).option(), " reads such words as classes") : ""),
        rows.count, cat(name_, ", line ", rows.line)});
 }
 
@@ -137,7 +139,7 @@ void CsvTable::note_spaces() {
     if (note.count == 0) continue;
     note.text = cat(title(c).text(), ": ", note.count, note.count == 1 ? " field" : " fields",
                     " with spaces around a word, such as ", in_quotes(*text),
-                    ", are taken for the same word without");
+                    ", are read as the same word without spaces");
     note.first = cat(name_, ", line ", line);
     notes_.push_back(std::move(note));
   }

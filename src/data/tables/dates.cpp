@@ -261,7 +261,7 @@ std::string not_a_date(std::string_view field, const std::string& option) {
   double seconds = 0;
   if (read_time(text, seconds) && text.done())
     return cat(
-        "is a time without a date: make columns of numbers of it, such as hours and "
+        "is a time without a date: convert the column to numbers, such as hours and "
         "minutes, or leave it out (drop=",
         option, ")");
   for (const DateOrder order : {kDayFirst, kMonthFirst})

@@ -152,7 +152,7 @@ bool LineReader::looks_like_header() {
   };
   const auto assume = [&] {
     notes_.push_back({cat("the first line ('", first_[0].substr(0, 40),
-                          "' …) is taken for a header; if it is a row, set header=no"),
+                          "' …) is read as a header; if it is a row, set header=no"),
                       1, cat(file_, ", line ", first_line_)});
     return true;
   };

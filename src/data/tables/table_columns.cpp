@@ -200,7 +200,7 @@ std::string reading_hint(const std::string& field, const ColumnTitle& title,
   if (const std::string why = not_a_date(field, title.option()); !why.empty())
     return cat("it ", why,
                why.starts_with("has") ? cat(", and date=", title.option(), " reads dates") : "");
-  return cat("category=", title.option(), " takes its fields for words, drop=", title.option(),
+  return cat("category=", title.option(), " reads its fields as words, drop=", title.option(),
              " leaves it out");
 }
 

@@ -101,7 +101,7 @@ HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::siz
   if ((counts && row.size() > 2) || (above_word && may_be_names(file)))
     return {true, false,
             cat("the first row ('", trimmed(row[0]).substr(0, 40),
-                "' …) is taken for a header, though it has numbers, because ",
+                "' …) is read as a header, though it has numbers, because ",
                 counts ? "it counts the columns" : "some of them are above words",
                 " (header=no says otherwise)")};
   const bool word = first.words > 0 || (label != kNone && !file.is_number(trimmed(row[label])));
@@ -159,7 +159,7 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
   const auto numbered = [&](bool by_label_name) {
     return HeaderGuess{true, by_label_name,
                        first.numbers == 0 ? ""
-                                          : cat("the first row is taken for a header, though ",
+                                          : cat("the first row is read as a header, though ",
                                                 first.numbers, " of its ", file.columns(),
                                                 " names are numbers (header=yes says so)")};
   };
@@ -186,7 +186,7 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
   return {true, false,
           usual ? ""
                 : cat("the first row ('", trimmed(file.first_row()[0]).substr(0, 40),
-                      "' …) is taken for a header, because none of its fields occurs again "
+                      "' …) is read as a header, because none of its fields occurs again "
                       "(header=no says otherwise)")};
 }
 

@@ -30,10 +30,9 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
                                     const std::string& what) {
   throw make_error<FormatError>(
       FileName{labels.file}, ": ", labels.title, " contains numbers such as '", label, "', ", what,
-      ", which are no classes: classes are whole numbers or words. Is another "
-      "column the label (label=NAME)? Quantities are for a regression: tenon "
-      "train … --task regression, or open_csv with classes = false. category=NAME takes "
-      "the texts of a column for classes");
+      ", so its labels are not classes: classes are whole numbers or words. Name another label "
+      "column with label=NAME; or train a regression (tenon train … --task regression, open_csv "
+      "with classes = false); or make each text of the column a class with category=NAME");
 }
 
 constexpr std::int64_t kUnknownLabel = -1;

@@ -1,6 +1,7 @@
 // Programs as text: for `tenon inspect`, replay tests and error reports. Printing changes nothing
 // in a program.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -191,8 +192,9 @@ std::string largest_values(const Program& program) {
   std::string text;
   for (std::size_t k = 0; k < shown; ++k) {
     const std::string& label = label_text(largest[k]->label);
+    const bool is_path = !label.empty() && std::isdigit(static_cast<unsigned char>(label[0])) != 0;
     text += cat(k == 0 ? "" : ", ", size_text(largest[k]->bytes), " for ", largest[k]->dtype,
-                largest[k]->shape, label.empty() ? "" : " of ", label);
+                largest[k]->shape, label.empty() ? "" : " of ", is_path ? "layer " : "", label);
   }
   return text;
 }

@@ -136,7 +136,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots,
                                             const PlanOptions& options);
 
 /// The values that take the most memory, with their layers: "9.1 MiB for float32[64, 6, 28, 28] of
-/// 0, …".
+/// layer 0, …".
 std::string largest_values(const Program& program);
 
 /// Text of a program: one line for each node, step and arena value.

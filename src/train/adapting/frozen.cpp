@@ -192,7 +192,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
   const Digest trained = digest_of(ends, input, false);
   ends = find(false, kProbes[0]);
   if (ends.empty() || (ends.size() == 1 && ends[0].node() == input.node())) {
-    why = "its output for a sample depends only on layers that are trained";
+    why = "no layer between the input and the first trained layer is frozen";
     return std::nullopt;
   }
   if (!(digest_of(ends, input, false) == trained)) {
