@@ -1,8 +1,8 @@
-// Settings with their meaning: the network that they describe, and the values that they hold as
-// text, such as the data source, LoRA options, milestones and augmentation, as typed values.
+// Settings as typed values: the network that they describe, and the settings whose text has several
+// parts, such as the data source, LoRA options, milestones and augmentation.
 //
-// A command or a run resolves its settings once and passes the result on. What uses it parses no
-// text and looks no network up. Settings in their flat form stay what files hold.
+// A command or a run resolves its settings once and passes the result on. Code that uses the result
+// parses no text and looks up no network. Files contain settings in their flat form.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace tenon::train {
 /// How numbers are computed.
 struct ComputeSettings {
   Precision precision = Precision::Fp32;
-  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< layers with another one
+  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< exceptions, by layer
   Tune tune = Tune::Read;
   int threads = 0;  ///< 0: those of the context
   std::uint64_t seed = 0;
@@ -68,10 +68,10 @@ struct ResolvedModel {
   /// Throws ValueError for a setting that holds something else than it may, and as
   /// Settings::model_info().
   explicit ResolvedModel(Settings given);
-  /// The same with `source`, which is the setting `data` taken apart.
+  /// The same; `source` is the parsed setting `data`.
   ResolvedModel(Settings given, DataSource source);
 
-  /// What is known of the network.
+  /// The facts about the network.
   const models::Info& info() const { return network.info(); }
 
   Settings settings;

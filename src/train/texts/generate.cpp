@@ -73,7 +73,8 @@ class Candidates {
   std::vector<double> shares_;
 };
 
-// Feeds tokens one by one. When a model's context is full it goes on from the newer half of it.
+// Feeds tokens to the network one at a time. When the context is full, continues with the newer
+// half of its tokens.
 class Speaker {
  public:
   explicit Speaker(const models::Decoder& net)
@@ -120,18 +121,19 @@ class Speaker {
   std::int64_t place_ = 0;
 };
 
-// The tokens that a model knows: of its training data, or of a tokenizer.
+// Converts between text and a model's tokens, by the vocabulary of the training data or a
+// tokenizer.
 class Speech {
  public:
   virtual ~Speech() = default;
   virtual std::vector<std::int64_t> begin(const std::string& prompt) = 0;
-  virtual std::string piece(std::int64_t token) = 0;  // "" while a sign is not whole
+  virtual std::string piece(std::int64_t token) = 0;  // "" while a character is incomplete
 };
 
 class TrainedSpeech : public Speech {
  public:
   explicit TrainedSpeech(data::Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
-  // Without a prompt a line begins; where there are no lines, the first token there is.
+  // Without a prompt the text starts after a newline; if there is no newline token, after token 0.
   std::vector<std::int64_t> begin(const std::string& prompt) override {
     text_ = prompt;
     std::vector<std::int64_t> tokens = vocabulary_.encode(prompt);
@@ -141,7 +143,8 @@ class TrainedSpeech : public Speech {
     return {line == all.end() ? 0 : line - all.begin()};
   }
   std::string piece(std::int64_t token) override {
-    if (token >= vocabulary_.size()) return "";  // of no text: the network has more than it needs
+    // the network has more outputs than the text has tokens
+    if (token >= vocabulary_.size()) return "";
     std::string out = vocabulary_.piece(token, text_);
     text_ += out;
     return out;
@@ -161,7 +164,7 @@ class TokenizerSpeech : public Speech {
     return {std::max<std::int64_t>(0, tokenizer_.number("<|endoftext|>"))};
   }
   std::string piece(std::int64_t token) override {
-    constexpr std::size_t longest_sign = 4;  // bytes
+    constexpr std::size_t longest_sign = 4;  // bytes of the longest UTF-8 character
     if (token >= tokenizer_.size()) return "";
     open_.push_back(token);
     std::string out = tokenizer_.decode(open_);
@@ -172,7 +175,7 @@ class TokenizerSpeech : public Speech {
 
  private:
   const data::Tokenizer& tokenizer_;
-  std::vector<std::int64_t> open_;  // tokens whose bytes are no whole sign yet
+  std::vector<std::int64_t> open_;  // tokens whose bytes are not a whole character yet
 };
 
 }  // namespace
