@@ -12,7 +12,8 @@
 namespace tenon {
 namespace {
 
-// Edges that one search may cross: all edges of a small network, a small share of a large one.
+// Edges that one search may cross. This covers all edges of a small network; in a large one it
+// bounds the cost of a search.
 constexpr int kMostEdges = 2048;
 
 // Inserts into a sorted list.
@@ -49,7 +50,7 @@ void PlanGraph::add_edge(int from, int to) {
   to = node(to);
   if (from == to) return;
   if (sorted_ && place(from) > place(to)) {
-    // Nodes in front of `from` that wait for `to` move behind `from`.
+    // `to` is in front of `from`: nodes in front of `from` that wait for `to` move behind `from`.
     if (search(to, from, true) == Path::Some)
       throw InternalError("a step would wait for one that waits for it");
     std::vector<int> stack{to}, moved;
@@ -214,8 +215,9 @@ bool PlanGraph::merge(int a, int b) {
   const bool in_order = place(a) < place(b);
   const int first = in_order ? a : b, second = in_order ? b : a;
   if (search(first, second, false) != Path::None) return false;
-  // The merged node takes the second node's place, with nodes that wait for the first moved behind
-  // it; or the first node's place, with nodes that the second waits for moved in front of it.
+  // The merged node takes the place of the second node, and nodes that wait for the first node move
+  // behind it. Or it takes the place of the first node, and nodes that the second node waits for
+  // move in front of it.
   std::vector<int>& moved = forward_done_ ? forward_ : backward_;
   moved.erase(moved.begin());
   const int stays = forward_done_ ? second : first;

@@ -22,7 +22,7 @@ ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
   return {id, image[kColumns] * item_bytes(value), image[0] * image[1]};
 }
 
-// A window that lies in the padding alone has no row to read.
+// A window that lies completely in the padding has no row to read.
 const char* window_refusal(const PartRows& part) {
   const bool first = part.window.pad < part.window.reach;
   const bool last = part.window.of({part.rows - 1, 1}).first < part.operand_rows;
@@ -77,7 +77,7 @@ const char* list_pooling(const Opaque& o, std::span<const Value> values, PartRow
   return nullptr;
 }
 
-// The rows of the intermediate values, from the last part to the first.
+// Which rows of the intermediate values are needed. Filled from the last part to the first.
 class Handed {
  public:
   explicit Handed(const std::vector<ValueId>& local) : local_(local) {}

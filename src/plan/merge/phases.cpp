@@ -39,9 +39,10 @@ class Phaser {
   struct Row {
     std::vector<int> steps;  // empty: part of another sequence
     double saved = 0;
-    int grown = 0;  // number of times it has grown
+    int grown = 0;  // how often it has grown
   };
-  /// Two sequences, the second waiting for the first, as they were when the gain was estimated.
+  /// Two sequences, of which the second waits for the first, in the state in which the gain was
+  /// estimated.
   struct Pair {
     double gain = 0;
     int first = -1, second = -1;

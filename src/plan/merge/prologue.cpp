@@ -90,7 +90,7 @@ const char* compose(const MapProgram& map, const Shape& shape, std::span<const V
   MapProgram made;
   made.space = shape;
   made.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
-  MapInstr* main = nullptr;  // the load of the largest value, which the operand's own loader does
+  MapInstr* main = nullptr;  // the load of the largest value, done by the operand's own loader
   for (MapInstr& instr : made.instrs) {
     if (instr.code == MapCode::Affine) return "counts coordinates";
     if (instr.code == MapCode::Random) {
@@ -138,13 +138,13 @@ class Attacher {
     Region region;  // with the prologue
   };
 
-  // What is known of a region before anything is prepared.
+  // What is known about a region before its kernel is prepared.
   struct Outlook {
-    TuneAdvice advice;               // on a contraction
+    TuneAdvice advice;               // about a contraction
     const Engine* engine = nullptr;  // the engine that will run it
     double us = 0;                   // the engine's estimate
   };
-  // For a product without the prologue and with it.
+  // For a product without and with the prologue.
   struct Outlooks {
     const Outlook *bare = nullptr, *with = nullptr;
   };
@@ -216,7 +216,7 @@ class Attacher {
     return makes_circle(s, changes) ? "would make steps wait for each other in a circle" : "";
   }
 
-  // Rounding that autocast has put in front of large products on purpose.
+  // Whether the map only rounds. Autocast inserts such maps in front of large products on purpose.
   static bool rounds_only(const MapProgram& map) {
     int computes = 0;
     for (const MapInstr& instr : map.instrs) {
@@ -252,7 +252,7 @@ class Attacher {
     for (std::size_t k = 0; k < changes.size(); ++k) {
       const Region &bare = region(changes[k].step), &with = changes[k].region;
       const Outlook &now = *outlooks[k].bare, &then = *outlooks[k].with;
-      // The engine without the prologue may be one chosen for a larger batch, which takes no
+      // The present engine may have been chosen for a larger batch and may not support the
       // prologue.
       if (settled) {
         if (then.engine == nullptr) return cat("no engine runs ", with.title);
@@ -278,9 +278,9 @@ class Attacher {
                " against ", tenths_text(apart), " us");
   }
 
-  // Repeats an earlier decision of the same run. Another program of the run may contain the same
-  // product at another size without the prologue, for example an evaluation of data that is not on
-  // the GPU. So the earlier decision for exactly these sizes has priority.
+  // Whether an earlier plan of the same run used the prologue. Another program of the run may
+  // contain the same product at another size without it, for example an evaluation of data that is
+  // not on the GPU. Therefore a decision for exactly these sizes takes precedence.
   static bool was_together(const std::vector<Outlooks>& outlooks) {
     bool together = false, exactly_apart = false;
     for (const auto& [bare, with] : outlooks) {

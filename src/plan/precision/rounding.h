@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// Values that autocast() rounded, by the node that was rounded.
+/// The tensors that autocast() rounded, by the node whose value they round.
 using RoundedValues = std::unordered_map<const Node*, Tensor>;
 /// Rounds the operands of float32 contractions to the precision that was chosen. Sums and results
 /// stay float32. Adds what it rounded to `rounded`.

@@ -131,15 +131,15 @@ class Engine {
   /// configuration.
   virtual std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                              std::span<const Value> values, int threads) const;
-  /// Starts to load what the kernels need (a library) in the background, if that takes long, and
-  /// returns at once. The caller prepares kernels as soon as it has made its regions.
+  /// Starts to load a library that the kernels need in the background, if loading takes long, and
+  /// returns at once. The caller prepares kernels as soon as it has the regions.
   virtual void start() const {}
   /// Announces that prepare_as() may soon be called for this region, or for a region that more is
   /// merged into. The engine may start slow work (a library's query) in the background and returns
   /// at once.
   virtual void announce(const std::string& /*configuration*/, const Region&,
                         std::span<const Value>) const {}
-  /// What the configuration names depend on besides the GPU: a library's version.
+  /// The version that configuration names depend on, for example that of a library.
   virtual std::string version() const { return {}; }
 };
 

@@ -72,8 +72,8 @@ struct MapInstr {
   MapCode code = MapCode::Load;
   Op op = Op::Data;
   DType dtype = DType::Float32;  // of the result; Cast: converts args[0] to it
-  bool per_row = false;          // one value a row: a RowReduce, or computed from such values alone
-  int args[3] = {-1, -1, -1};    // indices of earlier instructions
+  bool per_row = false;  // one value per row: a RowReduce, or computed from per-row values only
+  int args[3] = {-1, -1, -1};  // indices of earlier instructions
   Attrs attrs;
   View view;
 };

@@ -82,7 +82,8 @@ std::string row_text(const std::string& key, const TuneChoice& c) {
   return line + checksum(line);
 }
 
-// Engines of earlier builds by their present names, in a list such as "native, cublaslt 130002".
+// Replaces the engine names of earlier builds by the present ones, in a list such as "native,
+// cublaslt 130002".
 std::string present_names(std::string_view names) {
   constexpr std::string_view kEarlier = "picture", kPresent = "image", kBetween = ", ";
   std::string out;
@@ -146,7 +147,7 @@ struct Key {
   std::vector<std::int64_t> sizes;
 };
 
-// An offset counts only by its effect on alignment.
+// An offset is part of the key only as far as it changes the alignment.
 std::string view_text(const View& view, int rank, std::span<const Value> values) {
   std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
   for (int a = 0; a < rank; ++a) text += cat(a == 0 ? "" : ",", view.stride[a]);
@@ -242,7 +243,7 @@ class MapHash {
     add(i.code == MapCode::Number ? Attrs() : i.attrs);
     add(i.view);
   }
-  // Sixteen words whatever the struct, because the keys of stored tables were made so.
+  // Always adds sixteen words, because the keys of stored tables were made with sixteen.
   void add(const Attrs& attrs) {
     constexpr int kWords = 16;
     int count = -1;  // the first word identifies the struct

@@ -43,17 +43,17 @@ class LoweredNodes {
 
   /// How users read a node that has been lowered.
   Ref& place(const Node* node) { return refs_[order_.index[node]]; }
-  /// The same for any input. A recomputed node is added again for each user, and a cast that was
-  /// put off is added now.
+  /// The same for any input. Adds a recomputed node again for each user, and a delayed cast now.
   Ref ref_of(const Node* node);
 
   /// Every user computes the node itself, from these arguments.
   void recompute(const Node* node, std::vector<Ref> args) { again_.emplace(node, std::move(args)); }
   /// The arguments of a recomputed node; null for any other node.
   const std::vector<Ref>* arguments_of_recomputed(const Node* node) const;
-  /// The cast of `input` becomes an item when a user reads it. Convolutions may read its input.
+  /// Delays a cast: it becomes an item when a user reads it. Convolutions may read `input`
+  /// directly.
   void put_off_cast(const Node* cast, const Ref& input) { casts_.emplace(cast, input); }
-  /// The input of a cast that was put off; null for any other node.
+  /// The input of a delayed cast; null for any other node.
   const Ref* input_of_cast(const Node* node) const;
 
  private:

@@ -373,7 +373,7 @@ class Flow {
   const Program& p_;
   int step_ = 0;
   std::vector<char> written_;
-  Lists readers_;       // steps, by value
+  Lists readers_;       // steps that read each value
   int looked_at_ = -1;  // the step that the following members describe
   PartsOf part_reads_, part_writes_;
   std::vector<int> waits_of_;  // by step in planning order: the last step that waits for it
