@@ -60,8 +60,8 @@ double least(const std::vector<Runner>& runners) {
   return us;
 }
 
-// Whether an engine's first configurations are so slow that its others are not worth timing. A
-// library is not judged this way: its configurations may be very different.
+// Whether the first configurations of an engine are so slow that the others are not worth timing.
+// Not applied to libraries, whose configurations may differ a lot.
 bool is_hopeless(const std::vector<Runner>& runners, const Engine* engine) {
   if (!engine->version().empty()) return false;
   int tried = 0;
