@@ -188,12 +188,12 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now, const std::string
                   " losses agree; later ones cannot be repeated: the run was resumed "
                   "after step ",
                   unknown,
-                  ", and its log does not say how many epochs "
-                  "it was to have before (step ",
+                  ", and its log does not give its number of "
+                  "epochs before that (step ",
                   logged.step, " had learning rate ", logged.lr, ", now ", now.rates[at], ")")};
     return {name, false,
             cat("step ", logged.step, ": the log has learning rate ", logged.lr, ", now ",
-                now.rates[at], "; the run's settings are others than it was made with")};
+                now.rates[at], "; the run was made with other settings")};
   }
   return {name, true,
           compared == 0 ? "no losses of these steps are logged"

@@ -51,8 +51,7 @@ void PlanGraph::add_edge(int from, int to) {
   if (from == to) return;
   if (sorted_ && place(from) > place(to)) {
     // `to` is in front of `from`: nodes in front of `from` that wait for `to` move behind `from`.
-    if (search(to, from, true) == Path::Some)
-      throw InternalError("a step would wait for one that waits for it");
+    if (search(to, from, true) == Path::Some) throw InternalError("a step would depend on itself");
     std::vector<int> stack{to}, moved;
     ++epoch_;
     mark_[at(to)] = 2 * epoch_;
@@ -60,7 +59,7 @@ void PlanGraph::add_edge(int from, int to) {
       const int n = stack.back();
       stack.pop_back();
       moved.push_back(n);
-      if (n == from) throw InternalError("a step would wait for one that waits for it");
+      if (n == from) throw InternalError("a step would depend on itself");
       for (int next : after_[at(n)])
         if (place(next) <= place(from) && std::exchange(mark_[at(next)], 2 * epoch_) != 2 * epoch_)
           stack.push_back(next);
@@ -99,7 +98,7 @@ void PlanGraph::sort() {
       if (seen[at(need)] == 0) {
         stack.push_back(need);
       } else if (seen[at(need)] < needs_[at(need)].size() + 2) {
-        throw InternalError("the steps of a program depend on each other in a circle");
+        throw InternalError("the steps of a program have a cyclic dependency");
       }
     }
   }

@@ -132,7 +132,7 @@ class PathFinder {
     own.can = engine->capabilities(region, m_.values());
     if (own.can.no_bands != nullptr) return own.can.no_bands;
     const Shape& image = value(met).shape;
-    if (image[0] != path.entries || image.numel() == 0) return "has other images";
+    if (image[0] != path.entries || image.numel() == 0) return "has another number of images";
     const auto item = static_cast<std::int64_t>(item_size(value(met).dtype));
     const ChainAccess entry{met, bytes(met) / image[0], 1};
     const ChainAccess row{met, image[3] * item, image[0] * image[1]};
@@ -209,7 +209,7 @@ class PathFinder {
            reaches(path.entries * (path.rows / (2 * path.band)), kCpu.many_chunks))
       path.band *= 2;
     if (!reaches(path.entries * path.rows, path.band * kCpu.many_chunks))
-      return cat(path.entries, " images of ", path.rows, " rows do not make ", kCpu.many_chunks,
+      return cat(path.entries, " images of ", path.rows, " rows are too few for ", kCpu.many_chunks,
                  " bands");
     for (ValueId id : path.local) path.handed += bytes(id) / path.entries;
     return is_dear(path);

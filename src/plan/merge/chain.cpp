@@ -127,7 +127,7 @@ class Chainer {
       step /= shape[d];
       if (step * shape[d] < bytes(id)) break;  // an axis in front of it has several entries
       if (!reaches(shape[d], kLeastSlices)) {
-        if (shape[d] > 1) why = cat(shape[d], " entries do not make ", kLeastSlices, " slices");
+        if (shape[d] > 1) why = cat(shape[d], " entries are too few for ", kLeastSlices, " slices");
         continue;
       }
       Chain chain = grown(id, step, shape[d], steps);
@@ -355,7 +355,7 @@ class Chainer {
     if (chain.band == 0) recompute_first(chain);
     for (std::size_t k = 1; k < chain.steps.size(); ++k)
       if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[k])))
-        throw InternalError("other steps stand between the steps of a chain");
+        throw InternalError("other steps must run between the steps of a chain");
     wait_for(chain);
     for (int s : chain.steps) chain_of_[at(s)] = static_cast<int>(chains_.size());
     chains_.push_back(std::move(chain));

@@ -186,13 +186,13 @@ class Reducer {
     for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
-        return cat("it does not wait for ", region(other).title);
+        return cat("it would have to wait for ", region(other).title);
     const DeviceTraits& traits = m_.options.traits;
     if (!traits.launches_kernels && reduced.channels >= 0 && !stores_short(product, reader))
-      return "it passes its result on in a chain";
+      return "its result stays in cache in a chain";
     if (traits.overlaps_steps && reader.map.space.numel() < kManyElements &&
         times_.earliest(s) < times_.latest(s))
-      return "reducing costs more than reading the result beside other work";
+      return "reading the result beside other steps costs less";
     const Region bare = with;
     add_reader(with, reader.map, reduced);
     if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces its channels";

@@ -319,8 +319,7 @@ TuneTable TuneTable::parse(std::string_view text, int* damaged) {
   TuneTable table;
   std::size_t start = text.find('\n');
   if (text.substr(0, start) != kFormat)
-    throw FormatError(
-        cat("this is no table of tuned choices: its first line is not '", kFormat, "'"));
+    throw FormatError(cat("this is not a tune table: its first line is not '", kFormat, "'"));
   while (start < text.size() && table.size() < kMostRows) {
     const std::size_t end = std::min(text.find('\n', ++start), text.size());
     const std::string_view line = text.substr(start, end - start);

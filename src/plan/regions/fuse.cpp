@@ -146,7 +146,7 @@ class Fuser {
       per_row = is_linear(arg, base_item.shape) && may_be_per_row(ours, theirs);
       if (!per_row && !(ours.space == theirs.space &&
                         reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
-        return note_stop(k, base, "gives one value a row, which is read in another pattern");
+        return note_stop(k, base, "computes one value per row, which is read in another pattern");
       if (base_item.shape.numel() == 1 && would_keep_others(base, k))
         return note_stop(k, base, "is one value, and its other readers would wait longer");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
@@ -252,7 +252,7 @@ class Fuser {
             return note_stop(k, base, "reduces some axes of a row and not others");
           for (const Ref& arg : groups_.item(i).args)
             if (arg.shape == theirs.space && !row_merges(arg, rows) && groups_.external(arg, a, b))
-              return note_stop(k, base, "has rows that lie scattered in memory");
+              return note_stop(k, base, "has rows that are not contiguous in memory");
         }
     if (!groups_.assignments_allow(a, b))
       return note_stop(k, base, "reads a variable, which this loop nest assigns, in another order");

@@ -129,7 +129,7 @@ class CallEngine final : public Engine {
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Data &&
                       region.opaque.bodies.size() == 1;
-    if (!mine) *why = "it is no part of a program on several devices";
+    if (!mine) *why = "it is not a part of a program on several devices";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value>,
@@ -143,7 +143,7 @@ class TransferEngine final : public Engine {
   const char* name() const override { return "transfer"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::ToDevice;
-    if (!mine) *why = "nothing changes its device";
+    if (!mine) *why = "it is not a transfer";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -158,7 +158,7 @@ class CollectiveEngine final : public Engine {
   const char* name() const override { return "collective"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Collective;
-    if (!mine) *why = "no group exchanges anything";
+    if (!mine) *why = "it is not a collective";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -253,7 +253,7 @@ class Ordering {
   std::vector<int> run() {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
-      throw InternalError("the steps of a program depend on each other in a circle");
+      throw InternalError("the steps of a program have a cyclic dependency");
     if (delays_)
       tally_.count(
           kDelayLeafSteps,

@@ -228,7 +228,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       u.advice->source = "tuned now";
     } catch (const Error& error) {  // for example, the GPU's memory is full
       log_message(LogLevel::Warning,
-                  cat("tuning: ", u.region->title, " is left to the model: ", error.what()));
+                  cat("tuning: ", u.region->title, " is chosen by the cost model: ", error.what()));
     }
     u.candidates.clear();
   }

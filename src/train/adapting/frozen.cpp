@@ -163,7 +163,7 @@ Tensor FrozenNet::forward(const Tensor& x) const {
   const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
   const Tensor output = net_(input);
   const std::vector<Tensor> ends = ends_of_frozen(output, input, trainable_parameters());
-  if (ends.empty()) throw InternalError("freeze: the outputs of the frozen part are lost");
+  if (ends.empty()) throw InternalError("freeze: the graph has no outputs of the frozen part");
   Substitution instead;
   std::int64_t at = 0;
   for (const Tensor& end : ends) {

@@ -52,13 +52,13 @@ Selection TrainedModel::select_data(const std::string& data,
   if (given_net_)
     throw make_error<NotSupported>(
         FileName{file_},
-        " was opened with a module of one's own, of whose data nothing is "
-        "known: evaluate with Trainer::evaluate(), or on what predict() returns");
+        " was opened with a custom module, so its data is unknown: evaluate with "
+        "Trainer::evaluate(), or evaluate the results of predict()");
   if (data.empty() && settings_.data.empty())
     throw make_error<ValueError>(
         FileName{file_},
-        " does not say what it is tested on, which was a file of the machine "
-        "that trained it: name data, as with --data SPEC");
+        " does not name its test data, which was a file of the machine that "
+        "trained it: name data, as with --data SPEC");
   const auto own_part = [&part](Selection own) {
     own.part = part.value_or(data::Split::Test);
     return own;

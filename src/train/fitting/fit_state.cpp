@@ -118,7 +118,7 @@ void Fit::restore(Checkpoint checkpoint) {
     throw make_error<ValueError>(
         FileName{checkpoint.path},
         " was written with another teacher: its weights have changed since. The "
-        "rest of the run would learn from another network than its beginning: "
+        "rest of the run would be distilled from another network: "
         "restore the teacher's file, or start a new run");
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);

@@ -66,7 +66,7 @@ std::string Fit::fault_of_samples(const Tensor& input, const Tensor& target) con
     if (const data::NotFiniteSamples found = data::not_finite_samples(set); found.any())
       return found.text();
   return cat(is_finite(input) ? "a target" : "an input",
-             " of this step is NaN or infinite, as the data loader gives it");
+             " of this step is NaN or infinite when the data loader returns it");
 }
 
 void Fit::not_finite(const Queued& step, double loss) {
