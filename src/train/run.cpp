@@ -73,7 +73,7 @@ void write_without_adapters(const Session& session, const std::string& dir) {
 
 // Refuses settings that have no effect because another setting is missing. Only new runs are
 // checked: resuming an older run with such settings computes the same results as before.
-void refuse_idle(const Settings& settings, const DataSource& source) {
+void refuse_settings_without_effect(const Settings& settings, const DataSource& source) {
   const Settings usual;
   const auto refuse = [&](const char* key, const char* why) {
     if (settings.get(key) != usual.get(key))
@@ -207,7 +207,7 @@ bool is_free_to_change(const std::string& key) {
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   require_in_range(settings);
   const DataSource source(settings.data);
-  refuse_idle(settings, source);
+  refuse_settings_without_effect(settings, source);
   Settings known = as_published(settings);
   known.data = as_long_as_seen(source, SettingsNetwork::keep(known).info());
   return fit(ResolvedRun(std::move(known)), dir, false, options);

@@ -212,10 +212,10 @@ class PathFinder {
       return cat(path.entries, " images of ", path.rows, " rows are too few for ", kCpu.many_chunks,
                  " bands");
     for (ValueId id : path.local) path.handed += bytes(id) / path.entries;
-    return is_dear(path);
+    return cost_refusal(path);
   }
 
-  std::string is_dear(const BandPath& path) {
+  std::string cost_refusal(const BandPath& path) {
     double work = 0;
     std::int64_t packed = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {

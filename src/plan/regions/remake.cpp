@@ -77,7 +77,7 @@ class Remaker {
     }
     if (is_cheap_)
       for (int b = 0; b < static_cast<int>(f_.groups.size()); ++b)
-        for (const int i : worth_sparing(b)) spare(b, i);
+        for (const int i : worth_recomputing(b)) recompute_instead(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
       f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
     drop_unread();
@@ -149,7 +149,7 @@ class Remaker {
   }
 
   /// The items that group b reads and for which recomputation may pay.
-  std::vector<int> worth_sparing(int b) const {
+  std::vector<int> worth_recomputing(int b) const {
     std::vector<int> items;
     const Group& group = f_.groups[at(b)];
     const bool computes = group.contraction < 0 || group.items.size() > 1;
@@ -160,7 +160,7 @@ class Remaker {
   }
 
   /// Group b recomputes item `i` from its other operands, instead of reading it.
-  void spare(int b, int i) {
+  void recompute_instead(int b, int i) {
     const int a = f_.group_of[at(i)];
     if (a < 0 || a == b) return;
     Recipe recipe;

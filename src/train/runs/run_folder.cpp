@@ -119,7 +119,7 @@ Settings settings_of_run(const std::string& dir) {
 namespace {
 
 // The checkpoint to be tried first comes last.
-std::vector<std::string> checkpoints_by_worth(const std::string& run_dir) {
+std::vector<std::string> checkpoints_to_try(const std::string& run_dir) {
   const std::string latest = run_dir + "/checkpoints/latest";
   std::vector<std::string> candidates = checkpoint_names(run_dir);
   if (candidates.empty() || !fs::exists(latest)) return candidates;
@@ -133,7 +133,7 @@ std::vector<std::string> checkpoints_by_worth(const std::string& run_dir) {
 }  // namespace
 
 std::string settings_of_latest_checkpoint(const std::string& run_dir) {
-  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
+  const std::vector<std::string> candidates = checkpoints_to_try(run_dir);
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
     try {
       const io::Metadata head = io::inspect_safetensors(run_dir + "/checkpoints/" + *it).metadata;
@@ -149,7 +149,7 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";
-  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
+  const std::vector<std::string> candidates = checkpoints_to_try(run_dir);
   if (candidates.empty()) return std::nullopt;
   std::string first_problem;
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {

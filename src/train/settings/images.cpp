@@ -49,7 +49,7 @@ bool is_plain(const std::string& text) {
 }
 
 // The transforms of single images, and those that mix the images of a batch.
-std::pair<std::string, std::string> parted(const std::string& text) {
+std::pair<std::string, std::string> split_mixing(const std::string& text) {
   std::string single, mixing;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -81,7 +81,7 @@ constexpr char kBackground[] = "background", kBroken[] = "broken";  // options o
 AugmentChoice parse_augment_choice(const std::string& text, bool own) {
   AugmentChoice out;
   if (text == "none") return out;
-  const auto [single, mixing] = parted(text);
+  const auto [single, mixing] = split_mixing(text);
   const bool plain = !own && is_plain(single) && (mixing.empty() || !single.empty());
   if (plain) out.plain = parse_augment(single);
   try {
