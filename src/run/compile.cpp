@@ -309,7 +309,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   return made;
 }
 
-// What the caller traces contains the function's own nodes, so gradients go through them.
+// The caller's trace contains the nodes of this function, so gradients go through them.
 Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
   const std::lock_guard one(tracing);
   const Counted counted(traces_under_way);

@@ -235,7 +235,8 @@ void Trace::give_back(std::unique_ptr<Bound> bound) noexcept {
     return;
   }
   if (bounds_.size() <= kIdleBounds) return;
-  last = std::move(bounds_.front());  // of the number of runs that was used least recently
+  // Addresses for the number of runs that was used least recently.
+  last = std::move(bounds_.front());
   bounds_.erase(bounds_.begin());
 }
 

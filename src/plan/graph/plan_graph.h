@@ -77,7 +77,7 @@ class PlanGraph {
   void renumber();
 
   mutable std::vector<int> merged_into_;       // paths are shortened by look-ups
-  std::vector<SmallIntVector> after_, needs_;  // of current nodes; ascending after sort()
+  std::vector<SmallIntVector> after_, needs_;  // edges of the present nodes; ascending after sort()
   std::vector<std::int64_t> place_;
   std::vector<int> next_, previous_;  // linked list in order; the last entry is both ends
   // State of the last search: nodes visited from either end, and marks valid until the next search.

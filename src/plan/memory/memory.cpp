@@ -59,8 +59,8 @@ struct Allocation {
 };
 using Allocations = std::vector<Allocation>;
 
-// The largest allocations are placed by comparing all pairs: each beside all others that live at
-// the same time. The limit keeps the time linear in the size of the plan.
+// The largest allocations are placed by comparing all pairs of allocations that live at the same
+// time. The limit keeps the time linear in the size of the plan.
 constexpr std::size_t kMostPairs = 4096;
 
 /// Placed allocations in order of their offsets, with their lifetimes.

@@ -48,7 +48,7 @@ bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   });
 }
 
-/// The reduction with the plain sum of the value whose deviations `r` sums; -1 if there is none.
+/// The index of the plain sum over the value whose deviations `r` sums; -1 if there is none.
 int sum_beside(const MapProgram& map, const MapReduce& r) {
   for (std::size_t k = 0; k < map.reduces.size(); ++k)
     if (!map.reduces[k].deviations && map.reduces[k].source == r.source) return static_cast<int>(k);

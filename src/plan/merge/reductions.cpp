@@ -90,7 +90,7 @@ bool only_reduces(const MapProgram& map, int kept) {
   });
 }
 
-/// What the map reduces of a product's result, element by element in the order of both.
+/// How the map reduces a product's result, if it reads the result element by element in order.
 Reduced reduced_of(const Region& product, const Shape& reader_space, int kept) {
   if (kept < 0) return {7, -1, -1};
   const Shape space = space_of_epilogue(product);
@@ -247,7 +247,7 @@ class Reducer {
 
   Merger& m_;
   Times& times_;
-  std::map<int, std::vector<int>> taken_by_;  // by the product that took them
+  std::map<int, std::vector<int>> taken_by_;  // maps that each product took over
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 // Least size ratio between the map that recomputes and the short map.
 constexpr std::int64_t kTimesLonger = 64;
 constexpr std::size_t kMostInstrs = 64;  // instructions of a map, including what it recomputes
-constexpr int kMostSteps = 4;            // from the end of the product to the map
+constexpr int kMostSteps = 4;            // distance from the end of the product to the map
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)

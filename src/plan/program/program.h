@@ -73,7 +73,7 @@ struct Program {
   std::vector<ValueId> assigned;  // variables that the program writes
   std::vector<Device> devices;    // all devices of the program; `device` is the first
   Device device;
-  DeviceTraits traits;                // of `device`
+  DeviceTraits traits;                // traits of `device`
   int threads = 1;                    // workers that the kernels' workspaces serve
   std::int64_t arena_bytes = 0;       // bytes of intermediates and workspaces
   std::int64_t workspace_offset = 0;  // offset of the workspace that sequential steps share
@@ -105,7 +105,7 @@ struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last one must claim every region
   int threads = 1;
   Device device;                        // where the program runs
-  DeviceTraits traits;                  // of that kind of device
+  DeviceTraits traits;                  // traits of that kind of device
   Tuning* tuning = nullptr;             // null: engines by estimate alone
   std::span<const RoundedCopy> copies;  // rounded copies of weights that the program reads
   PassSet disabled;                     // passes that are switched off

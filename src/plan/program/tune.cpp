@@ -60,7 +60,7 @@ bool read_microseconds(std::string_view text, double& us) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
   if (error != std::errc() || end != text.data() + text.size() || !(us >= 0 && us <= 1e9))
     return false;
-  us = std::round(us * 1000) / 1000;  // as it will be written
+  us = std::round(us * 1000) / 1000;  // rounded as in the text form
   return true;
 }
 

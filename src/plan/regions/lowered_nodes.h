@@ -37,8 +37,8 @@ class LoweredNodes {
   Ref whole(int item, const Shape& shape) const;
   /// Whether the reference reads memory, and not one number or a count.
   bool has_memory(const Ref& ref) const;
-  /// What `ref` reads, as a reference that reads its base from end to end. Convolutions, pooling
-  /// and data movement accept nothing else.
+  /// A reference to the same elements that reads its base from end to end; a copy if necessary.
+  /// Convolutions, pooling and data movement accept nothing else.
   Ref contiguous(const Ref& ref, std::uint32_t label);
 
   /// How users read a node that has been lowered.
@@ -59,7 +59,7 @@ class LoweredNodes {
  private:
   const NumberedOrder& order_;
   std::vector<Item> items_;
-  std::vector<Ref> refs_;  // by number of the node; without an item: not lowered yet
+  std::vector<Ref> refs_;  // by number of the node; no item: the node is not lowered yet
   std::unordered_map<const Node*, std::vector<Ref>> again_;
   std::unordered_map<const Node*, Ref> casts_;
   std::unordered_map<std::string, int> copies_;

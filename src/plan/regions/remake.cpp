@@ -4,8 +4,8 @@
 // (RemakeTraits). Examples: a normalised activation, recomputed from its input and one mean for
 // each row; the slope of an activation function, recomputed from the function's argument.
 //
-// Recomputation is the same arithmetic on the same operands. Variables are no source, because they
-// may be assigned in between.
+// Recomputation repeats the same arithmetic on the same operands, so results do not change. It does
+// not start from variables, because they may be assigned in between.
 //
 // On a GPU a stored value is also recomputed if the reading kernel already loads everything the
 // value is computed from and the arithmetic is small: the mask of an activation function behind a
@@ -97,8 +97,8 @@ class Remaker {
   bool is_small(int source, int beside) const {
     return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
   }
-  /// Whether `i` casts the value `rounded` to float32. Then `rounded` is stored, and not what is
-  /// computed from it.
+  /// Whether `i` casts the value `rounded` to float32. If so, `rounded` is the value that is
+  /// stored.
   bool is_cast_up(int rounded, int i) const {
     const Item &from = g_.items[at(rounded)], &to = g_.items[at(i)];
     return to.op == Op::Cast && from.op == Op::Cast && is_simple(rounded) &&

@@ -111,9 +111,10 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
                                                              std::vector<std::uint32_t>& unfit) {
   auto out = std::make_shared<ChangingNumbers>();
   const std::vector<Node*>& nodes = order.nodes;
-  std::vector<std::int32_t> step_of(nodes.size(), -1);  // of constants and what is folded from them
-  std::vector<Scalar> value;                            // by step
-  std::vector<char> changes;                            // by step
+  // Steps of constants and of values folded from them.
+  std::vector<std::int32_t> step_of(nodes.size(), -1);
+  std::vector<Scalar> value;  // by step
+  std::vector<char> changes;  // by step
   Substitution instead;
   std::vector<Tensor> made, slices;
   std::size_t number = 0;

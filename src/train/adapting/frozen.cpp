@@ -250,8 +250,8 @@ void refuse_relative(const models::WeightFit& fit, const std::string& file) {
                                    ": not supported, because ", fit.unsupported);
 }
 
-// What was left out or converted in reading the file: "; hub/w.pt: 2 of float8_e4m3fn read as
-// float32".
+// Describes what was skipped or converted while the file was read: "; hub/w.pt: 2 of float8_e4m3fn
+// read as float32".
 std::string in_words(const Notes& notes) {
   std::string out;
   for (const Note& note : notes) out += cat("; ", to_string(note));

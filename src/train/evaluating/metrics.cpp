@@ -86,7 +86,8 @@ struct Softmax {
 
 // Samples in descending order of their scores; equal scores share one threshold.
 struct Ranking {
-  std::vector<std::pair<double, bool>> samples;  // score, and whether it is of the class
+  // Score, and whether the sample belongs to the class.
+  std::vector<std::pair<double, bool>> samples;
   std::int64_t own = 0, others = 0;
 
   void add(double score, bool is_own) {

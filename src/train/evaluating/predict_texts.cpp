@@ -1,5 +1,5 @@
 // Reads lines of text for prediction, in the way the run read its lines, with or without classes.
-// Counts what is lost on the way to tokens.
+// Counts unknown tokens and texts that are cut.
 #include <algorithm>
 #include <cstddef>
 #include <string>

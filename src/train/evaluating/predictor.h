@@ -34,7 +34,7 @@ class Predictor {
   Shape sample_;
   bool takes_tokens_;
   std::int64_t classes_;
-  std::vector<double> mean_, deviation_;  // of all pixels, or one for each channel
+  std::vector<double> mean_, deviation_;  // for all pixels, or one for each channel
   CompiledFunction function_;
 };
 

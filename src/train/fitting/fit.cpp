@@ -136,7 +136,7 @@ bool Fit::epoch() {
       settle_checkpoint();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
-    // Asked after the step was reported, because a callback may set `stop`.
+    // Checked after the step was reported, because a callback may set `stop`.
     const bool stop = stop_asked(), save = !stop && due();
     if (stop || save) drain();
     if (stop) return false;
@@ -322,7 +322,7 @@ void Fit::finish() {
 }
 
 TrainResult Fit::run() {
-  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // from an earlier call
+  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // left by an earlier call
   require_trains_on_last_batch(t_.net, *train_);
   require_parts_fit();
   if (t_.average) t_.average->restart();

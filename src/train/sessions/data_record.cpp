@@ -56,7 +56,7 @@ void DataRecord::read() {
   if (earlier_) {
     try {
       record->add(*earlier_);
-    } catch (const ValueError&) {  // of another kind of samples: written again
+    } catch (const ValueError&) {  // the record has another kind of samples: it is written again
     }
   }
   record_ = std::move(record);

@@ -48,7 +48,7 @@ class DataRecord {
   const DataSets& sets_;
   const int threads_;
   std::atomic<bool> awaited_ = false;
-  std::optional<SampleRecord> earlier_;  // of a resumed run
+  std::optional<SampleRecord> earlier_;  // record of the resumed run
   std::optional<HeldOutDigests> held_out_;
   Notes changes_;
   std::unique_ptr<SampleRecord> record_;

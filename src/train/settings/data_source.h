@@ -24,7 +24,7 @@ struct DataSource {
 
   std::string text{};                  ///< the source as it was given
   std::string kind{};                  ///< "folder"
-  std::vector<std::string> paths{};    ///< of the samples; empty: samples are generated, or "mnist"
+  std::vector<std::string> paths{};    ///< paths of the samples; empty: generated, or "mnist"
   std::string test{};                  ///< path of the test part ("test=PATH"); "": none is named
   std::vector<std::string> options{};  ///< all other parts, in order: "validation=0.1"
   const data::SourceKind* known = nullptr;  ///< facts about the kind; null if the kind is unknown

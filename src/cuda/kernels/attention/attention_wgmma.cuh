@@ -28,7 +28,8 @@ struct AttentionWgmmaConfig {
   static constexpr int kSize = size, kThreads = kAttentionThreads;
   static constexpr bool kCausal = causal, kWeighs = weighs;
   static constexpr AttentionMask kMask = AttentionMask::None;
-  static constexpr int kBoxes = size / 64;  // of 64 x 64 elements: lines of 128 bytes, swizzled
+  // Boxes of 64 x 64 elements: lines of 128 bytes, swizzled.
+  static constexpr int kBoxes = size / 64;
   static constexpr int kTileBytes = kBoxes * kAttentionBoxBytes;  // 64 rows
 };
 

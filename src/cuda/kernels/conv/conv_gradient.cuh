@@ -179,7 +179,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// Zeros the columns of the patches that are beside the image.
+  /// Zeros the columns of the patches that are outside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {

@@ -177,7 +177,7 @@ class ConvRowsBlock {
     if constexpr (C::kFiltersWhole) copy_async_wait<0>();
   }
 
-  /// Zeros the columns of the patch that are beside the image.
+  /// Zeros the columns of the patch that are outside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {

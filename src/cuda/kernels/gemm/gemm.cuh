@@ -378,7 +378,7 @@ class GemmBlock {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (last)
-        *counter = 0;  // for the next launch
+        *counter = 0;  // reset for the next launch
       else
         raise_counter(counter);
     }

@@ -252,7 +252,8 @@ class SimtBlock {
     __syncthreads();
     if (threadIdx.x == 0) {
       *flag_ = take_ticket(counter);
-      if (*flag_ + 1 == static_cast<unsigned>(p_.splits)) *counter = 0;  // for the next launch
+      // Reset for the next launch.
+      if (*flag_ + 1 == static_cast<unsigned>(p_.splits)) *counter = 0;
     }
     __syncthreads();
     return *flag_ + 1 == static_cast<unsigned>(p_.splits);
