@@ -50,7 +50,8 @@ constexpr bool kVerifiedBuild = false;
 constexpr bool kVerifiedBuild = true;
 #endif
 
-/// When a graph pass has work: `here`, and only if the graph has one of these ops; no ops: always.
+/// When a graph pass has work: if `here` holds and the graph has one of these ops. No ops: any
+/// graph.
 struct Concern {
   bool here = true;
   std::initializer_list<Op> ops = {};
@@ -91,8 +92,8 @@ class Pipeline {
     return roots;
   }
 
-  /// Passes that share one walk over the graph, of which none is the main one: the first that is
-  /// switched on counts the time of the walk itself.
+  /// Runs passes that share one walk over the graph. The time of the walk itself is counted for the
+  /// first pass that is switched on.
   template <class Walk>
   Roots graph_walk(const PassList& passes, Roots roots, Walk&& walk) {
     const auto first = std::find_if(passes.begin(), passes.end(),
@@ -118,7 +119,7 @@ class Pipeline {
     record(id, ms_since(start), before, after, unit);
   }
 
-  /// A pass whose walk `others` share.
+  /// Runs a pass whose walk is shared by the passes in `others`.
   template <class F>
   void plan_walk(PassId id, const char* unit, const PassList& others, F&& f) {
     PassTally tally;
@@ -191,7 +192,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   run(kShare, share);
   run(kBeforePooling, before_pooling, {true, {Op::MaxPool2dGrad}});
 
-  // Loops round their operands as autocast rounds those of their products.
+  // Loops round their operands in the way autocast rounds the operands of their products.
   const bool rounds_loops = traits.rounds_operands && options.enabled(kAutocast);
   RoundedValues rounded;
   run(kRoundLoopOperands, round_loop_operands, {rounds_loops, {Op::Scan}});
@@ -207,7 +208,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
 
   run(kDecompose, decompose);
   run(kPadLogitRows, pad_logit_rows, {traits.stores_16_bits, {Op::Max}});
-  // Asked before the next passes write products with 16-bit operands explicitly.
+  // Recorded here, because the next passes write the 16-bit operands of products explicitly.
   const LowPrecision low = low_precision_in(roots.order().nodes);
   const bool stores = traits.stores_16_bits;
   run(kLowerArgumentPrecision, lower_argument_precision, {stores && low.any, {Op::Matmul}});

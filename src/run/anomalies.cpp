@@ -34,7 +34,7 @@ Tensor unary(Op op, DType dtype, const Tensor& x) {
   return make_node(op, dtype, x.shape(), {}, {&x, 1});
 }
 
-// Whether the test holds for an element: a uint8 tensor of one element, not 0.
+// Whether the test holds for any element: a uint8 tensor of one element, not 0 if it does.
 Tensor any_of(Op test, const Tensor& x) {
   Tensor held = unary(Op::Cast, DType::UInt8, unary(test, DType::Bool, x));
   if (held.rank() == 0) return held;
@@ -62,7 +62,7 @@ std::vector<Flags> flags_of(const std::vector<Tensor>& values) {
   return flags;
 }
 
-// The same values, computed without assignments: an assignment counts as the value that it assigns.
+// The same values, computed without side effects: an assignment is replaced by the assigned value.
 std::vector<Tensor> without_assignments(const std::vector<Tensor>& values) {
   return substitute(values, {}, [](const Node& node, const std::vector<Tensor>& inputs) -> Tensor {
     if (node.realised()) return {};
@@ -85,7 +85,7 @@ std::string described(const Node& node) {
              place.layer.empty() ? "" : " ", node.shape);
 }
 
-// The inputs that the value follows from.
+// The inputs that decide the value of the node.
 std::span<Node* const> inputs_behind(const Node& node) {
   if (node.op != Op::Function) return node.in();
   return node.in().first(at(node.attrs.as<FunctionAttrs>().results));
@@ -129,7 +129,7 @@ class Search {
                        std::move(fields));
   }
 
-  // The nodes that pass values which are not finite on to these, and these.
+  // The given nodes, and all nodes through which a value that is not finite reaches them.
   std::unordered_set<const Node*> spoiled(std::vector<const Node*> open) const {
     std::unordered_set<const Node*> seen(open.begin(), open.end());
     while (!open.empty()) {

@@ -32,7 +32,7 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const OutputSlot& slot = p.outputs[k];
     Tensor& out = outputs[k];
-    if (slot.is_variable) continue;  // after the run
+    if (slot.is_variable) continue;  // bound after the run
     const Shape shape = b.runs == 0 ? t.shapes[k] : stack_of(b.runs, t.shapes[k]);
     std::size_t same = 0;
     while (p.outputs[same].is_variable || p.outputs[same].value != slot.value) ++same;
@@ -48,14 +48,14 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
       out = make_data(
           Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), value.device),
           shape, slot.dtype);
-    // from the previous call
+    // A host copy belongs to the previous call.
     if (LeafState* leaf = out.node()->leaf.get()) leaf->host_copy.reset();
     b.values[at(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
     b.strides[at(slot.value)] = b.runs > 1 ? bytes : 0;
   }
 }
 
-// Every run continues the generator where the previous run left it. Draws that no output needs are
+// Each run continues the generator where the previous run stopped. Draws that no output needs are
 // not inputs of the program, but they advance the generator too.
 void feed_random(RandomTrace& random, Bound& b, ValueId value, Device device) {
   constexpr std::size_t kWords = kRandomStride / sizeof(std::int64_t);
@@ -76,7 +76,7 @@ void feed_random(RandomTrace& random, Bound& b, ValueId value, Device device) {
   b.strides[at(value)] = runs > 1 ? kRandomStride : 0;
 }
 
-// Inputs that are variables keep the value that they have now.
+// An input that is a variable keeps its present value during the call.
 void hold_given(const std::vector<Tensor>& inputs, Bound& b) {
   b.given.clear();
   b.given_of_input.assign(inputs.size(), -1);

@@ -25,7 +25,8 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kLimit = std::int64_t{512} << 20;
-constexpr std::int64_t kOfAStep = 4096;  // bytes of a kernel and of the objects around a region
+// Estimated bytes of a kernel and the objects around a region.
+constexpr std::int64_t kOfAStep = 4096;
 
 // Statistics of one kind of entry; written by any thread that holds an entry of this kind.
 struct Totals {
@@ -56,7 +57,8 @@ Entries living() {
   Ledger& l = ledger();
   const std::lock_guard lock(l.mutex);
   Entries out;
-  out.reserve(l.entries.size());  // nothing may throw while entries are taken out
+  // Allocated first, because nothing may throw while entries are taken out.
+  out.reserve(l.entries.size());
   std::erase_if(l.entries, [&](const std::weak_ptr<CacheEntry>& weak) {
     std::shared_ptr<CacheEntry> entry = weak.lock();
     if (entry == nullptr) return true;
@@ -138,7 +140,8 @@ std::int64_t footprint(const Program& program) {
     bytes += kOfAStep + footprint(step.region) + static_cast<std::int64_t>(sizeof step) +
              static_cast<std::int64_t>(step.passed_over.capacity());
     for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
-      bytes += footprint(*body);  // of a loop, a branch, or one of several devices
+      // Body of a loop or branch, or the program of one of several devices.
+      bytes += footprint(*body);
   }
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
   return bytes + program.graph.bytes();

@@ -31,7 +31,8 @@ class CacheEntry {
   virtual void leave(bool all) = 0;
   /// Marks the entry as used now.
   void touch() noexcept;
-  /// Bytes that it holds more, or fewer, than it last reported.
+  /// Adds the bytes that the entry holds in addition to its last report; negative if it holds
+  /// fewer.
   void charge(std::int64_t bytes) noexcept;
   Kind kind() const noexcept { return kind_; }
   bool counts() const noexcept { return kind_ != Kind::Arenas; }

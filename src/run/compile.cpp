@@ -35,17 +35,17 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   Body function;
   Guards guards;
   Context context;
-  bool constant = builds_constants();  // compiled under NoGrad
+  bool constant = builds_constants();  // whether it was compiled under NoGrad
   std::uint64_t planning = 0;          // planning key of the context
   std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
   std::mutex stepping;           // one call that assigns variables at a time
   std::recursive_mutex tracing;  // one trace at a time
-  int traces_under_way = 0;      // by the thread that holds `tracing`
+  int traces_under_way = 0;      // traces of the thread that holds `tracing`
   std::mutex mutex;              // protects the members below
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Trace>> traces;
   std::shared_ptr<Trace> latest;
 
-  bool warned = false;  // of many traces for one signature
+  bool warned = false;  // the warning about many traces of one signature was logged
 
   Impl(Body f, Guards g)
       : function(std::move(f)),
@@ -57,7 +57,7 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::shared_ptr<Trace> find(std::uint64_t key, const std::vector<Tensor>& inputs, int runs);
   void add(const std::shared_ptr<Trace>& made);
   std::shared_ptr<Trace> find_or_trace(const std::vector<Tensor>& inputs, int runs = 0);
-  // A NoGrad of the caller does not matter.
+  // A NoGrad of the caller has no effect.
   std::shared_ptr<Trace> trace(std::vector<Input> signature, std::uint64_t key,
                                bool anew = false) const {
     const ConstantsGuard constants(constant);
@@ -72,7 +72,7 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   }
   // A hash of the values of the function's own guards. Called without a lock: it runs user code.
   std::uint64_t guards_now() const { return guards ? hash_of_guards(this) : 0; }
-  // Guards of an inlined function belong to the state that the caller's trace has read.
+  // The guards of an inlined function become part of the state that the caller's trace has read.
   void note_guards() const {
     if (guards) note_state_read(shared_from_this(), hash_of_guards, true);
   }
@@ -119,7 +119,7 @@ void require_values(const std::vector<Tensor>& inputs) {
 constexpr int kMostTraces = 16;  // nested traces of one function
 constexpr int kMostStates = 16;  // traces of one signature
 
-// Counts the traces of a function that are under way, each within the one before.
+// Counts the nested traces of a function that are under way.
 class Counted {
  public:
   explicit Counted(int& count) : count_(count) {
@@ -136,8 +136,8 @@ class Counted {
   int& count_;
 };
 
-// A call in progress. What it has taken is returned when the call ends, with or without an
-// exception.
+// A call in progress. Its arena and addresses go back to their pools when the call ends, with or
+// without an exception.
 class Call {
  public:
   Call(std::shared_ptr<Trace> trace, ArenaPool& arenas, std::mutex& stepping, int runs)
@@ -188,7 +188,7 @@ Outputs::Outputs(const Outputs& other) noexcept : held_(other.held_) {
 Outputs::~Outputs() {
   if (held_ == nullptr || held_->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<Trace> trace = std::move(held_->trace);
-  if (trace == nullptr) {  // of an inlined call
+  if (trace == nullptr) {  // outputs of an inlined call have no trace
     delete held_;
     return;
   }
@@ -262,7 +262,8 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
   return nullptr;
 }
 
-// A function whose state differs at each call would otherwise keep a trace for each of them.
+// Limits the traces of one signature. Otherwise a function whose state differs at each call would
+// keep a trace for each call.
 void CompiledFunction::Impl::add(const std::shared_ptr<Trace>& made) {
   std::shared_ptr<Trace> oldest;  // destroyed after the lock is released
   bool warn = false;
@@ -305,11 +306,11 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   std::shared_ptr<Trace> made = trace(std::move(signature), key);
   made->owner = weak_from_this();
   add(made);
-  find(key, inputs, runs);  // now the most recently used
+  find(key, inputs, runs);  // marks it as the most recently used one
   return made;
 }
 
-// What the caller traces contains the function's own nodes, so gradients go through them.
+// The caller's trace contains the nodes of this function, so gradients go through them.
 Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
   const std::lock_guard one(tracing);
   const Counted counted(traces_under_way);
@@ -347,8 +348,8 @@ Tensor stacked(const std::vector<Tensor>& rows) {
 
 }  // namespace
 
-// While anomalies are detected: the function's graph is evaluated at each call, without a plan of
-// its own, and its results are values like those of a plan.
+// Used while anomalies are detected. The function's graph is evaluated at each call instead of
+// replaying its trace. The results are values, like those of a plan.
 Outputs CompiledFunction::Impl::checked(const std::vector<Tensor>& inputs, int runs) {
   std::vector<std::vector<Tensor>> results;  // by run
   auto held = std::make_unique<Outputs::Held>();
@@ -443,7 +444,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   const Outputs out(t->take_outputs(0));
   const Call call(t, *impl_->arenas, impl_->stepping, 0);
   std::vector<std::vector<double>> ms(p.steps.size());
-  constexpr std::chrono::seconds kEnough(5);  // timing stops after this time
+  constexpr std::chrono::seconds kEnough(5);  // maximum time for timing
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r) {
     if (r > 0 && std::chrono::steady_clock::now() - start > kEnough) break;

@@ -49,8 +49,8 @@ class LeafUse {
     }
   }
 
-  /// Before the addresses of a run are read: the values of GPU variables that somebody else holds
-  /// move to other memory.
+  /// Called before the addresses of a run are read. If somebody else holds the value of a GPU
+  /// variable, moves the value to other memory.
   void keep_held_values() {
     for (Buffer* buffer : assigned_elsewhere_) keep_shared_value(*buffer);
   }

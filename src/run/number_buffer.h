@@ -1,4 +1,4 @@
-// A number as a value that programs read.
+// Buffers that hold one number, so that programs can read the number as a value.
 #pragma once
 
 #include <memory>

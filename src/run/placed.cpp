@@ -16,8 +16,8 @@ namespace {
 
 using Queues = std::vector<std::unique_lock<std::mutex>>;
 
-// Locks the devices' queues from number `first` on. All callers lock in this order, which prevents
-// deadlock.
+// Locks the queues of the devices from number `first` on. All callers lock in this order, which
+// prevents deadlock.
 Queues lock_queues(const Program& program, std::size_t first) {
   Queues queues;
   for (std::size_t d = first; d < program.devices.size(); ++d)
@@ -67,7 +67,7 @@ class PlacedReplay final : public Replay {
 
   void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides, int runs,
            std::byte*) override {
-    // the caller has locked the first device's queue
+    // The caller has already locked the first device's queue.
     const Queues queues = lock_queues(*program_, 1);
     if (arenas_ == nullptr) arenas_ = std::make_unique<Arenas>(*program_);
     values_.assign(values.begin(), values.end());

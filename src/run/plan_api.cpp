@@ -1,4 +1,4 @@
-// The public class Plan: texts and figures of a planned program.
+// The public class Plan: texts and statistics of a planned program.
 #include <memory>
 
 #include <tenon/error.h>

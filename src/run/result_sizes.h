@@ -10,7 +10,7 @@ namespace tenon {
 
 /// The function that this thread traces calls this with its results.
 void give_result_sizes(std::vector<std::int64_t> sizes);
-/// The sizes of the function that has just returned; empty if it is no typed function.
+/// The sizes of the function that has just returned; empty if it is not a typed function.
 std::vector<std::int64_t> take_result_sizes();
 
 }  // namespace tenon

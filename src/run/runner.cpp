@@ -37,7 +37,7 @@
 namespace tenon {
 namespace {
 
-using Key = GraphKey;  // of a program
+using Key = GraphKey;  // key of a program
 struct KeyHash {
   std::size_t operator()(const Key& k) const { return k.lo ^ k.hi; }
 };
@@ -47,7 +47,8 @@ class GraphNumbers;
 struct Cache {
   std::mutex mutex;
   std::unordered_map<Key, std::shared_ptr<CachedProgram>, KeyHash> programs;
-  std::unordered_map<Key, std::shared_ptr<GraphNumbers>, KeyHash> numbers;  // by the graph's form
+  // History of constants, by the graph without its constants.
+  std::unordered_map<Key, std::shared_ptr<GraphNumbers>, KeyHash> numbers;
 };
 Cache& cache() {
   static Cache* const instance = new Cache;
@@ -78,13 +79,14 @@ class CachedProgram final : public CacheEntry {
   }
   void leave(bool) override { leave_table(cache().programs, key_, this); }
   const std::shared_ptr<const Program> program;
-  const std::shared_ptr<const ChangingNumbers> numbers;  // null: all numbers are built in
+  // Null: all numbers are constants of the plan.
+  const std::shared_ptr<const ChangingNumbers> numbers;
 
  private:
   const Key key_;
 };
 
-// The numbers that a graph had so far. Protected by the cache's lock.
+// The history of the constants of a graph. Protected by the cache's lock.
 class GraphNumbers final : public CacheEntry {
  public:
   explicit GraphNumbers(const Key& key) : CacheEntry(Kind::Program), key_(key) {
@@ -101,7 +103,7 @@ struct Traversal {
   NumberedOrder order;
   std::vector<Node*> leaves;
   std::vector<std::uint32_t> edges;    // numbers of the pending nodes' inputs, node after node
-  Key key;                             // of everything but the numbers
+  Key key;                             // key of everything except the numbers
   std::vector<std::uint64_t> numbers;  // values of constants, and first rows of slices
   bool has_effects = false;
 };
@@ -124,8 +126,8 @@ void prefetch(const Node& node) {
   for (std::size_t line = 0; line < sizeof(Node); line += 64) __builtin_prefetch(first + line);
 }
 
-// Updates that a value carries use the variables' values at evaluation. Requested values must use
-// the variables' values from when the graph was built.
+// Refuses requested values that would be computed from a variable assigned since the graph was
+// built. Updates that a value carries are different: they use the variable's value at evaluation.
 void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) {
   const auto reached = made_from(order, wanted);
   for (const Node* node : order) {
@@ -189,11 +191,11 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size
   return t;
 }
 
-// Pending interior tensors that something outside this graph still holds and that read a variable
-// which is about to be assigned. They are evaluated now, before the variable changes.
+// Pending tensors of the graph that read a variable which is about to be assigned, and that
+// something outside the graph still holds. They are evaluated before the variable changes.
 std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> roots) {
   const std::vector<Node*>& nodes = t.order.nodes;
-  std::vector<std::uint32_t> inside(nodes.size(), 0);  // uses by nodes of the graph
+  std::vector<std::uint32_t> inside(nodes.size(), 0);  // number of uses inside the graph
   for (std::uint32_t n : t.edges) ++inside[n];
   std::vector<char> wanted(nodes.size(), 0);
   for (const Tensor& root : roots) wanted[t.order.index[root.node()]] = 1;
@@ -210,7 +212,7 @@ std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> r
 struct Found {
   std::shared_ptr<const Program> program;
   std::vector<Node*> leaves;
-  std::vector<Tensor> numbers;  // keeps the leaves that stand for numbers
+  std::vector<Tensor> numbers;  // keeps the leaves that replace numbers alive
 };
 
 std::shared_ptr<CachedProgram> find_program(const Key& key) {
@@ -228,7 +230,7 @@ void add_program(const Key& key, const std::shared_ptr<const Program>& program,
   {
     Cache& c = cache();
     const std::lock_guard lock(c.mutex);
-    // two threads planned it at once
+    // Another thread has planned the same graph meanwhile.
     if (!c.programs.try_emplace(key, entry).second) return;
   }
   enter(entry);
@@ -256,21 +258,21 @@ auto with_history(const Traversal& t, F&& f) {
     lock.unlock();
     if (made != nullptr) enter(made);
     return result;
-  } catch (...) {  // an entry that was not entered would never be dropped
+  } catch (...) {  // a table entry that the caches do not know would never be evicted
     if (made != nullptr && lock.owns_lock()) c.numbers.erase(found);
     throw;
   }
 }
 
-// The program in which the numbers that change are leaves; none if no number does. A number that
-// must be built in, such as zero, is a part of the key for this evaluation; the others stay leaves.
+// The program in which changing numbers are leaves; none if no number changes. If a number must be
+// a constant, such as zero, it becomes part of the key for this evaluation; the others stay leaves.
 std::optional<Found> with_number_leaves(const Traversal& t, std::span<const Tensor> roots,
                                         Device device, std::uint64_t planning) {
   std::optional<std::vector<char>> changing =
       with_history(t, [&t](NumberHistory& history) { return history.note(t.numbers); });
   while (changing && std::find(changing->begin(), changing->end(), 1) != changing->end()) {
     Key key = t.key;
-    key.mix(t.numbers.size());  // no key of built-in numbers has as many words
+    key.mix(t.numbers.size());  // differs from every key in which all numbers are constants
     for (std::size_t k = 0; k < t.numbers.size(); ++k) {
       key.mix((*changing)[k] != 0 ? 1 : 0);
       if ((*changing)[k] == 0) key.mix(t.numbers[k]);
@@ -312,7 +314,8 @@ Found find_or_plan(const Traversal& t, std::span<const Tensor> roots,
   for (const std::uint64_t number : t.numbers) key.mix(number);
   if (const std::shared_ptr<CachedProgram> known = find_program(key))
     return {known->program, t.leaves, {}};
-  // A GPU writes a constant alone without a compiler, whatever its number.
+  // A graph of a single constant needs no compiler on a GPU, so each number may have its own
+  // program.
   const bool is_fill = t.order.nodes.size() == 1 && devices[0].kind != Device::Kind::Cpu;
   if (devices.size() == 1 && !t.numbers.empty() && !is_fill)
     if (std::optional<Found> found = with_number_leaves(t, roots, devices[0], planning))
@@ -358,8 +361,8 @@ void run(const Found& found, std::span<const Tensor> roots) {
   }
   const std::uint64_t now = advance_clock();
   use.end();
-  // Keeps the variables alive: a realised root releases its inputs, and may have been the last
-  // holder of a variable.
+  // Keeps the variables alive: a root releases its inputs when it gets its value, and may be the
+  // last holder of a variable.
   std::vector<Tensor> assigned(program.values.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue)
@@ -367,7 +370,7 @@ void run(const Found& found, std::span<const Tensor> roots) {
   for (std::size_t k = 0; k < roots.size(); ++k) {
     const OutputSlot& slot = program.outputs[k];
     Node& node = *roots[k].node();
-    if (node.realised()) continue;  // requested twice
+    if (node.realised()) continue;  // requested twice, already has its value
     if (slot.is_variable) {
       set_realised(node, present_value(*assigned[static_cast<std::size_t>(slot.value)].node()));
     } else {
@@ -440,7 +443,7 @@ const Node* lone_number(const Node& node) {
 }  // namespace
 
 void compute(TensorList tensors) {
-  // Numbers without a device are evaluated separately if other roots have a device.
+  // Constants without a device are evaluated separately if other roots have a device.
   std::vector<Tensor> roots, numbers;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& t = tensors[k];

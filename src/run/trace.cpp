@@ -23,13 +23,13 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kIdleBounds = 64;  // kept for the next call with the same number of runs
+constexpr std::size_t kIdleBounds = 64;  // sets of addresses kept for later calls
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kLarge = kMiB;            // bytes; larger outputs are not kept long
+constexpr std::int64_t kLarge = kMiB;            // larger outputs, in bytes, are not kept long
 constexpr std::int64_t kIdleOutputs = 8 * kMiB;  // bytes kept for other numbers of runs
 
-// Plans what the roots compute, for one device or several. `anew`: does not reuse a plan of another
-// size.
+// Plans the computation of the roots, for one device or several. With `anew`, does not reuse a plan
+// of another size.
 void plan(Trace& t, std::vector<Tensor> roots, std::vector<Node*>& leaves, bool anew) {
   NumberedOrder order = numbered_order(roots);
   for (Node* node : order.nodes)
@@ -64,8 +64,9 @@ Shape row_of(const Shape& shape) {
   return row;
 }
 
-// The dtype and shape of a variable, for code that replaces both, and its conversions: an earlier
-// trace holds the buffer that a conversion has replaced, also if the dtype comes back.
+// A hash of the variable's dtype, shape and number of conversions. The number is needed, because a
+// conversion replaces the buffer: an earlier trace holds the old one, even if the dtype is the same
+// again.
 std::uint64_t form_of_variable(const void* variable) {
   const Node& node = *static_cast<const Node*>(variable);
   std::uint64_t form = static_cast<std::uint64_t>(node.dtype) |
@@ -120,7 +121,8 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
   std::vector<Tensor> placeholders;
   placeholders.reserve(t->signature.size());
   for (const Input& in : t->signature)
-    placeholders.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
+    // Bound to an input at each call.
+    placeholders.push_back(without_memory(in.shape, in.dtype, in.device));
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
   // Values that the function creates itself live as long as its results.
@@ -180,7 +182,7 @@ void ArenaPool::give_back(std::shared_ptr<Buffer> arena) noexcept {
     if (arena != nullptr) try {
         idle_.push_back(arena);
         charge(static_cast<std::int64_t>(arena->bytes()));
-      } catch (const std::bad_alloc&) {  // the arena goes back to the system
+      } catch (const std::bad_alloc&) {  // the arena is freed instead
       }
   }
   given_back_.notify_one();
@@ -223,17 +225,18 @@ std::unique_ptr<Bound> Trace::take_bound(int runs) {
 }
 
 void Trace::give_back(std::unique_ptr<Bound> bound) noexcept {
-  bound->variables.abandon();  // left by a failed call
+  bound->variables.abandon();  // a failed call may have left them in use
   bound->given_use.abandon();
   std::unique_ptr<Bound> last;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   try {
     bounds_.push_back(std::move(bound));
-  } catch (const std::bad_alloc&) {  // one fewer is kept
+  } catch (const std::bad_alloc&) {  // the addresses are freed instead
     return;
   }
   if (bounds_.size() <= kIdleBounds) return;
-  last = std::move(bounds_.front());  // the number of runs that was least recently used
+  // Addresses for the number of runs that was used least recently.
+  last = std::move(bounds_.front());
   bounds_.erase(bounds_.begin());
 }
 
@@ -269,7 +272,7 @@ void Trace::release_variables(Outputs::Held& held) const noexcept {
     if (!out.defined() || !program->outputs[k].is_variable) continue;
     Node& node = *out.node();
     if (node.refs.load(std::memory_order_acquire) != 1) {
-      out = Tensor();  // the caller has kept it
+      out = Tensor();  // the caller still holds it
       continue;
     }
     node.value->mirror(nullptr);
@@ -304,7 +307,7 @@ std::vector<Outputs::Held*> Trace::superfluous(int runs) {
   std::vector<Outputs::Held*> gone;
   if (others <= kIdleOutputs && same <= at_once && outputs_.size() <= kIdleBounds) return gone;
   gone.reserve(outputs_.size());                      // nothing may throw while some are taken out
-  std::erase_if(outputs_, [&](Outputs::Held* held) {  // longest idle first
+  std::erase_if(outputs_, [&](Outputs::Held* held) {  // those idle longest come first
     const bool is_same = held->runs == runs;
     const bool goes = is_same
                           ? same > at_once

@@ -1,10 +1,10 @@
 // A trace: a compiled function's program for one combination of input shapes, with everything that
-// its calls need, usable by any thread.
+// its calls need. Any thread may use it.
 //
-// A trace does not change once it is made. A call takes an arena from its function's pool,
+// A trace does not change once it is made. A call takes an arena from the function's pool,
 // addresses from the trace's pool, and outputs that nobody holds any more. They belong to the call
-// until it returns them, so concurrent calls share nothing that they write. A repeated call with
-// settled sizes allocates nothing.
+// until it returns them, so concurrent calls share no memory that they write. Once the sizes have
+// settled, a repeated call allocates nothing.
 #pragma once
 
 #include <condition_variable>
@@ -61,14 +61,14 @@ struct Bound {
         variables(program, leaves) {}
   const int runs;
   std::byte* arena = nullptr;
-  std::vector<std::byte*> values;     // of the first run
+  std::vector<std::byte*> values;     // addresses of the first run
   std::vector<std::int64_t> strides;  // bytes to the next run
   std::shared_ptr<Buffer> random;     // states of the generator, kRandomStride apart
-  std::vector<std::int64_t> states;   // the same on the host
+  std::vector<std::int64_t> states;   // the same states on the host
   LeafUse variables;
   std::vector<Buffer*>
       given;  // variables among the inputs, which the caller may pass as any tensor
-  std::vector<std::int32_t> given_of_input;  // its index in `given`; -1: not a variable
+  std::vector<std::int32_t> given_of_input;  // index in `given` of each input; -1: not a variable
   BufferUse given_use;
 };
 inline constexpr std::int64_t kRandomStride = 64;
@@ -81,7 +81,7 @@ struct Outputs::Held {
   std::atomic<int> users{0};
   int runs = 0;
   std::vector<Tensor> tensors;
-  std::vector<std::int64_t> sizes;  // of an inlined call; otherwise the trace's
+  std::vector<std::int64_t> sizes;  // sizes of an inlined call; otherwise the trace has them
   std::shared_ptr<Trace> trace;
 };
 
@@ -98,16 +98,16 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   void leave(bool all) override;
 
   std::vector<Input> signature;
-  std::uint64_t key = 0;     // of the signature and of what planning depends on
-  std::uint64_t guards = 0;  // of the values of the function's guards
+  std::uint64_t key = 0;     // hash of the signature and of everything that planning depends on
+  std::uint64_t guards = 0;  // hash of the values of the function's guards
   StateReads state;          // what the function read besides tensors
   std::weak_ptr<Owner> owner;
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
   std::vector<int> input_of_slot;  // the input bound to a slot, or -1
-  // of the caller's outputs; assignments of copies come after these
+  // Shapes of the caller's outputs; assignments of rounded copies come after these.
   std::vector<Shape> shapes;
-  std::vector<std::int64_t> sizes;  // of lists among the results (run/result_sizes.h)
+  std::vector<std::int64_t> sizes;  // sizes of the lists among the results (run/result_sizes.h)
   std::vector<KeptWeight> kept;     // rounded copies that the program reads
   RandomTrace random;
   std::unique_ptr<Replay> replay;  // null: nothing to prepare
@@ -129,7 +129,8 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   /// returns them.
   std::vector<Outputs::Held*> superfluous(int runs);
   void drop(std::span<Outputs::Held* const> gone);
-  /// Lets go of the values of variables: the next assignment of one that nobody holds is in place.
+  /// Drops references to the values of variables. The next assignment of a variable whose value
+  /// nobody holds is then done in place.
   void release_variables(Outputs::Held& held) const noexcept;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Bound>> bounds_;

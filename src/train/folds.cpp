@@ -39,7 +39,8 @@ constexpr char kData[] = "data";
 struct FoldsFile {
   int count = 0;
   Settings settings{};
-  /// Of what these settings name, from the first fold on: a later one begins with the same.
+  /// Digests of the data and files that these settings name, as of the first fold. Later folds must
+  /// start from the same content.
   std::map<std::string, std::string> digests{};
   static constexpr const char* kDigested[] = {"weights", "teacher", "tokenizer", kData};
 
@@ -82,7 +83,7 @@ FoldsFile FoldsFile::read(const std::string& dir) {
 
 void FoldsFile::write(const std::string& dir) const {
   std::error_code error;
-  // What a killed writer left.
+  // Remove the temporary files of a writer that was killed.
   for (const std::string& name : names_in(dir, error))
     if (name.starts_with("folds.toml.tmp-")) fs::remove(cat(dir, "/", name), error);
   std::string text = cat("folds = ", count, "\n");
@@ -101,8 +102,9 @@ Settings settings_of_fold(const FoldsFile& folds, int fold) {
   return out;
 }
 
-// Of all samples, because each fold's own digest covers its training part only; "" if settings
-// determine them. The classes are not part of it: each fold's are compared when it is opened.
+// The digest of all samples; each fold's own digest covers its training part only. "" if the
+// settings determine the samples. Class names are not included: they are compared when a fold is
+// opened.
 std::string digest_of_data(const Settings& settings) {
   const auto set = data::open_dataset(
       settings.data, data::Split::All,
@@ -115,7 +117,8 @@ std::string digest_of(const Settings& settings, const std::string& key) {
   return key == kData ? digest_of_data(settings) : digest_of_path(settings.get(key));
 }
 
-// A fold that begins with something else than those before is not a fold of the same training.
+// Refuses to start a fold if a file has changed since the first fold, because the folds would not
+// be comparable.
 void require_same_files(const FoldsFile& folds) {
   for (const auto& [key, digest] : folds.digests) {
     if (digest_of(folds.settings, key) == digest) continue;
@@ -146,7 +149,7 @@ void create_folder(const std::string& dir) {
                               "; choose another folder or check its permissions");
 }
 
-// A fold that has ended has its figures in its log: going on with it measures nothing again.
+// A fold that has ended has its results in its log, so resuming it measures nothing again.
 TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
                      const FoldOptions& options,
                      std::vector<std::pair<std::string, std::string>> overrides) {
@@ -184,7 +187,7 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   require_no_runs(dir);
   FoldsFile file{folds, settings, {}};
   file.settings.plugins = plugins_text();
-  // The last fold is the first to have no samples where there are too many folds.
+  // If there are too many folds, the last fold is the first one without samples.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
   if (DataSource(settings.data).option("fold"))

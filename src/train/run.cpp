@@ -40,11 +40,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Plans the step of a run that is about to begin: libraries are started and kernels compiled while
-// weights are drawn and data goes to the GPU. The run takes the plan as its own: a step is planned
-// once. What is wrong with it, the run itself will say. Its own network draws from a generator of
-// its own: the run's numbers depend on no thread beside it. `engines` are those of a run that is
-// resumed.
+// Plans the step of a run in the background, so that libraries start and kernels compile while
+// weights are initialized and data is copied to the GPU. The run then finds this plan instead of
+// planning again. Errors are ignored here: the run reports them. The network of this plan draws
+// from its own generator, so the run's random numbers do not depend on this thread. `engines` are
+// the engine choices of a resumed run.
 std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const DataSets& sets,
                                const TuneTable& engines) {
   try {
@@ -61,8 +61,8 @@ std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const Da
   }
 }
 
-// The model's file contains the network as it was published, so a reader need not know of adapters.
-// The adapters are in a file beside it, in the form of peft.
+// The model file contains the network as published, so a reader needs no adapters. The adapters are
+// written to a file beside it, in the format of peft.
 void write_without_adapters(const Session& session, const std::string& dir) {
   const std::string file = dir + "/model.safetensors";
   const io::Metadata metadata = io::inspect_safetensors(file).metadata;
@@ -72,9 +72,9 @@ void write_without_adapters(const Session& session, const std::string& dir) {
   io::save_checked_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
-// Settings that another one gives something to do. Asked of a new run alone: one that was begun
-// with them computed as it would have without.
-void refuse_idle(const Settings& settings, const DataSource& source) {
+// Refuses settings that have no effect because another setting is missing. Only new runs are
+// checked: resuming an older run with such settings computes the same results as before.
+void refuse_settings_without_effect(const Settings& settings, const DataSource& source) {
   const Settings usual;
   const auto refuse = [&](const char* key, const char* why) {
     if (settings.get(key) != usual.get(key))
@@ -94,8 +94,8 @@ void refuse_idle(const Settings& settings, const DataSource& source) {
     refuse("tune", "it needs a GPU: choose one, as in --device cuda");
 }
 
-// How many samples each part has, and what their readers did that people should know. Parts of one
-// file say the same.
+// The number of samples in each part, and the notes of their readers. Parts of one file have the
+// same notes, which are listed once.
 std::vector<std::string> notes_on_data(const DataSets& sets) {
   const auto count = [](const std::shared_ptr<const data::Dataset>& set) {
     return set == nullptr ? std::string("none") : cat(set->size());
@@ -115,8 +115,8 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
-// For a test part with files of its own, which should hold no training samples. Within one file,
-// equal rows may be in both parts.
+// Notes for a test part with files of its own, which should contain no training samples. Parts of
+// one file may have equal rows.
 Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& seen) {
   if (!seen || seen->seen == 0) return {};
   Note note = note_on_seen(*seen, "the test part", settings.allow == "seen");
@@ -130,7 +130,8 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   RunOptions options = given;
   for (std::shared_ptr<Callback>& own : make_callbacks(settings, dir))
     options.callbacks.push_back(std::move(own));
-  // A driver takes as long to start as data to be read. What is wrong with a device is said below.
+  // Opens the device while data is read, because starting a driver takes about as long. Errors of
+  // the device are reported when the context is made.
   const std::future<Device> starting =
       in_background([&settings] { return device(settings.device); });
   const DataSets sets = open_data(run, resume ? dir : "");
@@ -138,7 +139,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   const bool goes_on = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(run));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
-  // Measurements want the GPU for themselves.
+  // Timed measurements need the GPU alone, so tuning runs plan later.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
       run.frozen.layers.empty() && settings.teacher.empty())
     planning = in_background([context = current_context(), &run, &sets,
@@ -174,7 +175,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
-  // What reading the samples lost of them is known by now.
+  // All samples have been read, so their notes are complete.
   for (const std::string& note : notes_on_data(sets))
     if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
   for (const auto& set : {sets.train, sets.validation, sets.test})
@@ -191,8 +192,9 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   return result;
 }
 
-// What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
-// Data may be elsewhere; the number of its samples is checked.
+// Settings that a resumed run may change: results do not depend on them, or (epochs, early
+// stopping) they are meant to be changed. If the data is at another place, the number of samples is
+// checked.
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
@@ -209,7 +211,7 @@ bool is_free_to_change(const std::string& key) {
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   require_in_range(settings);
   const DataSource source(settings.data);
-  refuse_idle(settings, source);
+  refuse_settings_without_effect(settings, source);
   Settings known = as_published(settings);
   known.plugins = plugins_text();
   known.data = as_long_as_seen(source, SettingsNetwork::keep(known).info());
@@ -240,8 +242,9 @@ void override_settings(Settings& settings,
 
 namespace {
 
-// A file that was edited between two sessions would make the rest another run. A change that is
-// allowed is reported, so that an unintended change is seen.
+// Compares settings.toml with the settings of the newest checkpoint. An edit that changes results
+// is refused, because the rest of the run would not fit its beginning. A permitted change is
+// reported, because it may be unintended.
 std::vector<std::string> changes_by_hand(const Settings& settings, const std::string& dir) {
   const std::string text = settings_of_latest_checkpoint(dir);
   std::vector<std::string> told;
@@ -260,7 +263,7 @@ std::vector<std::string> changes_by_hand(const Settings& settings, const std::st
     if (key.value == before) continue;
     const bool named = key.name == "weights" || key.name == "teacher" || key.name == "tokenizer";
     const auto last_name = [](const std::string& path) { return fs::path(path).filename(); };
-    // A path may be another where the run, or what it names, was moved.
+    // A path may differ if the run, or the file, was moved.
     if (key.name == "data" ? read_alike(DataSource(before), DataSource(key.value))
         : named            ? last_name(key.value) == last_name(before)
                            : is_free_to_change(key.name)) {

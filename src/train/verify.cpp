@@ -32,22 +32,21 @@ namespace fs = std::filesystem;
 
 constexpr int kFewestSteps = 3;
 
-struct Abandoned {
-};  // thrown out of a session to leave it as a kill would: nothing is saved any more
+struct Abandoned {};  // thrown out of a session, so that it saves nothing, like a killed process
 
 struct Outcome {
   StateDict state;
   std::vector<double> losses, rates;
 };
 
-// What is repeated: steps up to those of `lengths` were made in a run of another length.
+// The run to be repeated. Steps up to those of `lengths` were part of a run of another length.
 struct Made {
   Settings settings;  // with the network that they describe
   const DataSets& sets;
   std::vector<TrainOptions::Length> lengths;
 };
 
-// Notes the losses; to abandon, ends the session at once after `last` steps.
+// Records the losses. To abandon, ends the session immediately after `last` steps.
 class Watcher : public Callback {
  public:
   Watcher(std::int64_t last, bool abandon) : last_(last), abandon_(abandon) {}
@@ -79,7 +78,7 @@ Outcome play(const Made& run, const Circumstances& c) {
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ResolvedRun resolved(std::move(settings));
   const ContextScope scope(context_of(resolved));
-  // Nothing in a run depends on the test part.
+  // A run does not depend on its test part.
   const bool asks = resolved.schedule.follows_validation();
   Session session(
       resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
@@ -126,7 +125,7 @@ VerifyCheck compare(const std::string& name, const Outcome& a, const Outcome& b,
   return check;
 }
 
-// A session's steps were made in a run as long as it was to be then.
+// The steps of a session depend on the length that the run had in that session.
 std::vector<TrainOptions::Length> earlier_lengths(const RunLog& log) {
   std::vector<TrainOptions::Length> out;
   for (std::size_t k = 0; k + 1 < log.begins.size(); ++k) {
@@ -136,7 +135,7 @@ std::vector<TrainOptions::Length> earlier_lengths(const RunLog& log) {
   return out;
 }
 
-// The last step of sessions whose length is not known.
+// The last step of the sessions whose length the log does not say.
 std::int64_t unknown_until(const RunLog& log) {
   std::int64_t out = 0;
   for (std::size_t k = 0; k + 1 < log.begins.size(); ++k)
@@ -168,7 +167,7 @@ std::string reason_for_bits(const RunLog& log, std::int64_t step, const std::str
                  : "");
 }
 
-// The logged losses are of the run itself, made at another time.
+// Compares with the logged losses, which the run itself computed earlier.
 VerifyCheck compare_log(const RunLog& log, const Outcome& now, const std::string& device) {
   const std::string name = "same losses as the run's log";
   const std::int64_t unknown = unknown_until(log);
@@ -182,27 +181,27 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now, const std::string
                   "; ", reason_for_bits(log, logged.step, device))};
     ++compared;
     if (now.rates[at] == logged.lr) continue;
-    // The loss is of the weights before the step.
+    // The loss belongs to the weights before the step, so it agrees although the rate differs.
     if (logged.step <= unknown)
       return {name, true,
               cat(compared,
                   " losses agree; later ones cannot be repeated: the run was resumed "
                   "after step ",
                   unknown,
-                  ", and its log does not say how many epochs "
-                  "it was to have before (step ",
+                  ", and its log does not give its number of "
+                  "epochs before that (step ",
                   logged.step, " had learning rate ", logged.lr, ", now ", now.rates[at], ")")};
     return {name, false,
             cat("step ", logged.step, ": the log has learning rate ", logged.lr, ", now ",
-                now.rates[at], "; the run's settings are others than it was made with")};
+                now.rates[at], "; the run was made with other settings")};
   }
   return {name, true,
           compared == 0 ? "no losses of these steps are logged"
                         : cat(compared, compared == 1 ? " loss agrees" : " losses agree")};
 }
 
-// With drop_last changed on the way its first steps are repeated as they were made, up to the
-// change.
+// If drop_last changed during the run, only the steps before the change are repeated, with the
+// value of that time.
 void repeat_first_cut(const RunLog& log, Settings& settings, int& steps) {
   const auto cut = [](const RunLog::Begin& one) { return one.steps_per_epoch; };
   for (const RunLog::Begin& begin : log.begins) {
@@ -213,7 +212,8 @@ void repeat_first_cut(const RunLog& log, Settings& settings, int& steps) {
   }
 }
 
-// Nobody else can predict its name or enter it, also in a folder that all users share.
+// A temporary folder whose name nobody else can predict and that nobody else can open, even in a
+// shared parent folder.
 class ScratchFolder {
  public:
   ScratchFolder() {

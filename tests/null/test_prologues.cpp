@@ -110,7 +110,7 @@ TEST_CASE("prologues: a second one is put before the first") {
 TEST_CASE("prologues: a run repeats its choice, whichever engine ran a larger batch") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = linear(relu(leaf({512, 512})), leaf({512, 512}));
-  check_apart(*planned({y}), "whose engine wgmma reads operands as they stand in memory");
+  check_apart(*planned({y}), "whose engine wgmma reads operands as stored");
   Recorded record;
   const auto p = planned({y}, {.tuning = &record});
   CAPTURE(print_fusion(*p));
@@ -121,7 +121,7 @@ TEST_CASE("prologues: a run repeats its choice, whichever engine ran a larger ba
 TEST_CASE("prologues: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = relu(x);
-  check_apart(*planned({linear(y, w), y}), "no prologue: it is wanted as a result");
+  check_apart(*planned({linear(y, w), y}), "no prologue: it is a requested result");
   check_apart(*planned({linear(y, w), sum(y + 1.0, {0})}), "makes more than one operand");
   ;
   check_apart(*planned({linear(exp(leaf({64, 20000})), leaf({300, 20000}))}),
@@ -129,11 +129,11 @@ TEST_CASE("prologues: why not") {
   {
     const PrecisionScope scope(Precision::Bf16);
     check_apart(*planned({conv2d(relu(leaf({128, 64, 11, 11})), leaf({64, 64, 3, 3}))}),
-                "whose engine conv reads operands as they stand in memory");
+                "whose engine conv reads operands as stored");
     check_apart(*planned({linear(relu(leaf({512, 512})), leaf({512, 512}))}),
-                "whose engine wgmma reads operands as they stand in memory");
+                "whose engine wgmma reads operands as stored");
   }
   check_apart(*planned({linear(y, w)}, {.kind = Device::Kind::Cpu}),
-              "whose engine contraction reads operands as they stand in memory");
+              "whose engine contraction reads operands as stored");
   check_apart(*planned({linear(y, w)}, {.disabled = {kPrologue}}), "");
 }

@@ -110,8 +110,8 @@ TEST_CASE("verify: slices along an axis that a part does not have") {
       if (part.kind == RegionKind::Map) return part;
     throw InternalError("no kernel");
   };
-  check_refused([&](Region& chain) { kernel(chain).axis = 1; }, "runs over other entries");
-  check_refused([&](Region& chain) { kernel(chain).axis = kMaxRank; }, "which it has not");
+  check_refused([&](Region& chain) { kernel(chain).axis = 1; }, "has another number of entries");
+  check_refused([&](Region& chain) { kernel(chain).axis = kMaxRank; }, "which does not exist");
   check_refused([](Region& chain) { chain.slice = 0; }, "takes 0 of 67 entries");
   check_refused([](Region& chain) { chain.samples = 66; }, "entries");
   check_refused([](Region& chain) { chain.parts.back().opaque.shapes[0][0] = 66; },
@@ -153,7 +153,7 @@ TEST_CASE("verify: bands that no later part reads") {
       [](Program& p, Region& chain) {
         p.values[static_cast<std::size_t>(chain.local[1])].shape = Shape{2, 8, 33, 297};
       },
-      "does not hand rows on");
+      "does not pass rows on");
 }
 
 TEST_CASE("verify: incomplete regions") {
@@ -165,7 +165,8 @@ TEST_CASE("verify: incomplete regions") {
              "does not start from its operand");
   check_seen([](Program& p) { product(p).map.space = Shape{1, 84, 64}; }, "epilogue over");
   check_seen([](Program& p) { product(p).map.instrs[1].args[0] = 7; }, "before its argument");
-  check_seen([](Program& p) { product(p).contraction.has_epilogue = false; }, "half an epilogue");
+  check_seen([](Program& p) { product(p).contraction.has_epilogue = false; },
+             "incomplete epilogue");
 }
 
 namespace {

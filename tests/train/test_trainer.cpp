@@ -460,9 +460,9 @@ TEST_CASE("trainer: an optimizer of another network is refused, one for a part i
   toy::Session a, b(1);
   const nn::Loss loss = nn::CrossEntropyLoss();
   CHECK_THROWS_WITH_AS(train::Trainer(a.net, loss, b.optimizer),
-                       "Trainer: none of the network's 4 parameters is the optimizer's, so nothing "
-                       "would learn: it was made of another network, whose first is '0.weight' "
-                       "[24, 2]",
+                       "Trainer: none of the network's 4 parameters belongs to the optimizer, so "
+                       "nothing would be trained: the optimizer was made for another network, "
+                       "whose first parameter is '0.weight' [24, 2]",
                        ValueError);
   std::vector<nn::NamedTensor> both = a.net.named_parameters();
   both.push_back({"other", b.net.named_parameters()[0].tensor});
@@ -470,7 +470,8 @@ TEST_CASE("trainer: an optimizer of another network is refused, one for a part i
   train::Trainer trainer(a.net, loss, mixed, {.epochs = 1});
   CHECK_THROWS_WITH_AS(trainer.fit(a.train),
                        "Trainer: the optimizer's 'other' [24, 2] is not a parameter of "
-                       "the network, and the loss does not depend on it, so it would not learn",
+                       "the network, and the loss does not depend on it, so it would not be "
+                       "trained",
                        ValueError);
 
   // A part of the network, and a parameter of the loss.
@@ -497,11 +498,12 @@ TEST_CASE("trainer: a loss that depends on no parameter is refused") {
       return cross_entropy(scores, target);
     };
     train::Trainer trainer(s.net, loss, s.optimizer, options());
-    CHECK_THROWS_WITH_AS(trainer.fit(s.train),
-                         "Trainer: the loss depends on none of the optimizer's 4 parameters, so "
-                         "nothing would learn: the network's output or the loss may be detached, "
-                         "or built under NoGrad",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        trainer.fit(s.train),
+        "Trainer: the loss depends on none of the optimizer's 4 parameters, so "
+        "nothing would be trained: the network's output or the loss may be detached, "
+        "or built under NoGrad",
+        ValueError);
   }
 }
 

@@ -94,7 +94,7 @@ template <class T>
 TENON_DEVICE T shuffle_xor(T x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }
-/// The value of lane + delta; lanes without such a partner keep their own.
+/// The value of lane + delta; a lane without such a partner keeps its own value.
 template <class T>
 TENON_DEVICE T shuffle_down(T x, int delta) {
   return __shfl_down_sync(0xffffffffu, x, delta);

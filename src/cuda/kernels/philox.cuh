@@ -47,7 +47,7 @@ __device__ __forceinline__ RandomDraw random_draw(const long long* state, long l
           static_cast<unsigned long long>(state[1]) + static_cast<unsigned long long>(offset)};
 }
 
-/// Uses selects: indexing registers would move them to local memory.
+/// Selects a word by comparisons, because indexing would move the registers to local memory.
 __device__ __forceinline__ unsigned pick(const PhiloxBlock& block, int word) {
   const unsigned even = (word & 2) != 0 ? block.word[2] : block.word[0];
   const unsigned odd = (word & 2) != 0 ? block.word[3] : block.word[1];

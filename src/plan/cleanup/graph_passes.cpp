@@ -24,8 +24,8 @@ double round_to(DType dtype, double v) {
   }
 }
 
-// Only ops whose double result, rounded once, equals the op's result in its dtype: correctly
-// rounded ops.
+// Folds only correctly rounded ops: their double result, rounded once to the dtype, equals the op's
+// result in that dtype.
 bool fold_binary(Op op, double a, double b, double* out) {
   switch (op) {
     case Op::Add:
@@ -42,7 +42,7 @@ bool fold_binary(Op op, double a, double b, double* out) {
       return true;
     case Op::Maximum:
       *out = std::fmax(a, b);
-      return !std::isnan(a) && !std::isnan(b) && (a != 0 || b != 0);  // zeros have signs
+      return !std::isnan(a) && !std::isnan(b) && (a != 0 || b != 0);  // +0 and -0 differ
     case Op::Minimum:
       *out = std::fmin(a, b);
       return !std::isnan(a) && !std::isnan(b) && (a != 0 || b != 0);
@@ -131,7 +131,7 @@ std::optional<Scalar> folded_value(const Node& node, std::span<const Scalar> inp
   double value = 0;
   const bool folded = inputs.size() == 1 ? fold_unary(node.op, a, &value)
                                          : fold_binary(node.op, a, inputs[1].real(), &value);
-  // As in a region: 16-bit numbers are float32 until they are stored or cast.
+  // As in a region, a 16-bit number is kept in float32 until it is stored or cast.
   const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
   if (!folded) return std::nullopt;
   return round_to(kept, value);
@@ -154,7 +154,7 @@ Roots share(Roots roots, const PlanOptions&) {
   DistinctNodes known(roots.order().nodes.size());
   GraphRewriter rewriter(roots);
   return rewriter.run(nullptr, [&](Node& node, std::span<Node* const> inputs) -> Tensor {
-    // Effects are never shared: an effect happens as often as it is written.
+    // Never merge effects: each effect that was written must happen once.
     if (kind_of(node.op) == OpKind::Effect) return {};
     Node*& equal = known.find(node, inputs);
     if (equal != nullptr) return Tensor(equal);

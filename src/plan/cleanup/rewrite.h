@@ -58,10 +58,10 @@ struct NodeRule {
   RewriteTest matches;  // exact: the rule replaces every node for which this holds
   RewriteRule replacement;
 };
-/// What is told of the rules of a walk.
+/// The log that the rules of a walk write to.
 struct RuleLog {
   PassTally& tally;
-  bool checks = false;  // whether a replacement with another dtype or shape is an InternalError
+  bool checks = false;  // throw InternalError if a replacement has another dtype or shape
 };
 /// Applies to every node for which `concerns` is true the first rule that matches and whose pass is
 /// switched on. Walks the graph only if there is such a node.
@@ -93,8 +93,8 @@ class GraphRewriter {
   Roots result() const;
 
   const Roots& roots_;
-  std::vector<Node*> done_;   // by number
-  std::vector<Tensor> made_;  // the new ones among them, which are not part of the old graph
+  std::vector<Node*> done_;   // replacement of each node, by number
+  std::vector<Tensor> made_;  // owns the new nodes among them, which are not part of the old graph
   std::vector<Tensor> tensors_;
 };
 

@@ -148,10 +148,10 @@ Tensor merged_permutes(const Node& node, const Node& in) {
   return make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
 }
 
-// (A B)ᵀ = Bᵀ Aᵀ. Operands may have any strides, results are written row by row, so transposes of
-// products move to the products' operands, down to the leaves. Each product is transposed once,
-// however often it is used. The walk is not recursive: in a chain of linear layers every weight
-// gradient asks for the transpose of all products behind the layer.
+// (A B)ᵀ = Bᵀ Aᵀ. Transposes of products move to the products' operands, down to the leaves,
+// because operands may have any strides, but results are written row by row. Each product is
+// transposed once, however often it is used. The walk is not recursive: in a chain of linear layers
+// every weight gradient needs the transpose of all products behind the layer.
 class Transposes {
  public:
   static bool is_product(const Node& node) { return is_pending(node, Op::Matmul); }
@@ -187,7 +187,7 @@ class Transposes {
     return is_pending(node, Op::Permute) ? merged_permutes(*swapped.node(), node) : swapped;
   }
 
-  std::unordered_map<const Node*, Tensor> made_;  // by the node that they are the transpose of
+  std::unordered_map<const Node*, Tensor> made_;  // by the node whose transpose it is
 };
 
 bool has_no_effect(const Node& node, std::span<Node* const> inputs) {

@@ -12,7 +12,8 @@
 namespace tenon {
 namespace {
 
-// Edges that one search may cross: all edges of a small network, a small share of a large one.
+// Edges that one search may cross. This covers all edges of a small network; in a large one it
+// bounds the cost of a search.
 constexpr int kMostEdges = 2048;
 
 // Inserts into a sorted list.
@@ -49,9 +50,8 @@ void PlanGraph::add_edge(int from, int to) {
   to = node(to);
   if (from == to) return;
   if (sorted_ && place(from) > place(to)) {
-    // Nodes in front of `from` that wait for `to` move behind `from`.
-    if (search(to, from, true) == Path::Some)
-      throw InternalError("a step would wait for one that waits for it");
+    // `to` is in front of `from`: nodes in front of `from` that wait for `to` move behind `from`.
+    if (search(to, from, true) == Path::Some) throw InternalError("a step would depend on itself");
     std::vector<int> stack{to}, moved;
     ++epoch_;
     mark_[at(to)] = 2 * epoch_;
@@ -59,7 +59,7 @@ void PlanGraph::add_edge(int from, int to) {
       const int n = stack.back();
       stack.pop_back();
       moved.push_back(n);
-      if (n == from) throw InternalError("a step would wait for one that waits for it");
+      if (n == from) throw InternalError("a step would depend on itself");
       for (int next : after_[at(n)])
         if (place(next) <= place(from) && std::exchange(mark_[at(next)], 2 * epoch_) != 2 * epoch_)
           stack.push_back(next);
@@ -98,7 +98,7 @@ void PlanGraph::sort() {
       if (seen[at(need)] == 0) {
         stack.push_back(need);
       } else if (seen[at(need)] < needs_[at(need)].size() + 2) {
-        throw InternalError("the steps of a program depend on each other in a circle");
+        throw InternalError("the steps of a program have a cyclic dependency");
       }
     }
   }
@@ -214,8 +214,9 @@ bool PlanGraph::merge(int a, int b) {
   const bool in_order = place(a) < place(b);
   const int first = in_order ? a : b, second = in_order ? b : a;
   if (search(first, second, false) != Path::None) return false;
-  // The merged node takes the second node's place, with nodes that wait for the first moved behind
-  // it; or the first node's place, with nodes that the second waits for moved in front of it.
+  // The merged node takes the place of the second node, and nodes that wait for the first node move
+  // behind it. Or it takes the place of the first node, and nodes that the second node waits for
+  // move in front of it.
   std::vector<int>& moved = forward_done_ ? forward_ : backward_;
   moved.erase(moved.begin());
   const int stays = forward_done_ ? second : first;

@@ -60,8 +60,7 @@ class PlanGraph {
   /// Returns `unknown` if the search gave up.
   bool reaches(int from, int to, bool unknown = true);
   bool depends(int a, int b) { return place(a) < place(b) ? reaches(a, b) : reaches(b, a); }
-  /// Whether a third node waits for one of the two and the other one waits for the third, or may do
-  /// so.
+  /// Whether a third node is or may be on a path between the two, in either direction.
   bool is_between(int a, int b);
   /// Merges b into a. Returns false, without a change, if a third node is or may be between them.
   bool merge(int a, int b);
@@ -78,7 +77,7 @@ class PlanGraph {
   void renumber();
 
   mutable std::vector<int> merged_into_;       // paths are shortened by look-ups
-  std::vector<SmallIntVector> after_, needs_;  // of current nodes; ascending after sort()
+  std::vector<SmallIntVector> after_, needs_;  // edges of the present nodes; ascending after sort()
   std::vector<std::int64_t> place_;
   std::vector<int> next_, previous_;  // linked list in order; the last entry is both ends
   // State of the last search: nodes visited from either end, and marks valid until the next search.

@@ -81,16 +81,16 @@ bool is_pixel_product(const Node& node) {
 
 namespace {
 
-/// Activations at both ends of a chain of convolutions are transposed; this many convolutions make
-/// up for it.
+/// The activations at both ends of a chain of convolutions must be transposed. From this many
+/// convolutions on, the gain is larger than that cost.
 constexpr std::ptrdiff_t kFewestConvolutions = 3;
 /// With fewer channels, or with small filters, our own NCHW kernels are faster than the library's
 /// NHWC kernels. Steps on an H200: resnet56 (16 to 64 channels, 3 x 3) takes 3.7 ms in NCHW and 4.8
 /// ms in NHWC; alexnet_r (32 and 64 channels, 5 x 5) takes 1.87 ms and 1.13 ms.
 constexpr std::int64_t kImageChannels = 64, kFewestImageChannels = 16, kFilterNumbers = 512;
 
-/// Of one group: channels of a convolution's input and result, and numbers of a filter for each
-/// channel of the result.
+/// Sizes of one group: channels of the convolution's input, channels of its result, and taps of a
+/// filter.
 struct Channels {
   std::int64_t in = 0, out = 0, taps = 0;
 };

@@ -22,13 +22,12 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
-/// A program whose allocations take at most this many bytes shares none. In a larger one, freed
-/// bytes are reused after this many more bytes were freed.
+/// If a program's allocations take at most this many bytes, none share bytes. In larger programs,
+/// freed bytes are reused only after this many more bytes were freed.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
-/// Smaller allocations are always held back, without a check of the limits below.
+/// The reuse of smaller allocations is always delayed, without a check of the limits below.
 constexpr std::int64_t kUnasked = std::int64_t{16} << 10;
-/// Holding bytes back may raise the live bytes to kLittle or to the peak plus 1/kMore, whichever is
-/// larger.
+/// A delay may raise the live bytes to kLittle or to the peak plus 1/kMore, whichever is larger.
 constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -55,13 +54,13 @@ struct Allocation {
   std::int64_t bytes = 0;  // aligned
   int first = 0, last = 0;
   std::int64_t* offset = nullptr;
-  // steps that write or read it; only for allocations that may be held back
+  // Steps that write or read it; only for allocations whose reuse may be delayed.
   std::vector<int> users;
 };
 using Allocations = std::vector<Allocation>;
 
-// The largest allocations are placed by comparing all pairs: each beside all others that live at
-// the same time. The limit keeps the time linear in the size of the plan.
+// The largest allocations are placed by comparing all pairs of allocations that live at the same
+// time. The limit keeps the time linear in the size of the plan.
 constexpr std::size_t kMostPairs = 4096;
 
 /// Placed allocations in order of their offsets, with their lifetimes.
@@ -168,7 +167,8 @@ std::int64_t place_together(std::span<const Allocation> allocations, std::size_t
   }
   if (pairs == allocations.size()) return top;
   top = place_by_time(allocations.subspan(pairs), steps, top);
-  // Many allocations of similar size pack best in the order in which they come.
+  // Many allocations of similar size may pack better in the order of time, so both orders are
+  // tried.
   std::vector<std::int64_t> offsets;
   for (const Allocation& a : allocations) offsets.push_back(*a.offset);
   const std::int64_t as_they_come = place_by_time(allocations, steps, 0);
@@ -197,7 +197,7 @@ class Waits {
         if (const std::size_t back = k - at(place[at(earlier)]); back < kNear)
           near_[k] |= near_[k - back] << back, near_[k].set(back);
   }
-  /// A step far earlier has ended anyway.
+  /// A step more than kNear steps earlier has ended anyway.
   bool has(int step, int earlier) const {
     const std::size_t back = at(step) - at(earlier);
     return back >= kNear || near_[at(step)].test(back);

@@ -1,11 +1,14 @@
-// Decides where bands of rows pay.
+// Decides where running in bands of rows pays.
 //
-// Bands save the traffic of intermediate values to memory and back. They cost: filters packed for
-// each band, rows computed twice where windows overlap, copies into the worker's scratch memory (in
-// cache), and copies out of it (traffic to memory: convolutions of 3 to 16 channels before windows
-// of 1x3, with a result as large, took 1.16 times as long). The height of a band is the largest
-// power of two whose rows stay in a core's own cache, as long as there are enough bands for many
-// threads.
+// Bands avoid writing intermediate values to memory and reading them again. Their costs are:
+// - filters are packed for each band;
+// - rows are computed twice where windows overlap;
+// - input rows are copied into the worker's scratch memory (in cache);
+// - result rows are copied out of it (to memory). With convolutions of 3 to 16 channels before
+//   windows of 1x3, and a result as large, this took 1.16 times as long.
+//
+// The height of a band is the largest power of two whose rows stay in a core's own cache, as long
+// as there are enough bands for many threads.
 #include "plan/merge/band_path.h"
 
 #include <algorithm>
@@ -40,7 +43,7 @@ class PathFinder {
   struct Part {
     Capabilities can;
     PartRows rows;
-    double row_work = 0;  // multiply-adds
+    double row_work = 0;  // multiply-adds per row
   };
 
   const Value& value(ValueId id) const { return m_.values()[at(id)]; }
@@ -52,13 +55,13 @@ class PathFinder {
     return size >= least;
   }
 
-  // Whether exactly one step writes the value and exactly one other step reads it.
+  // Whether exactly one step writes the value and exactly one step reads it.
   bool is_handed_on(ValueId id) const {
     return value(id).kind == Value::Kind::Arena && m_.writers[at(id)].size() == 1 &&
            m_.readers[at(id)].size() == 1;
   }
 
-  // Adds one step at either end, whichever saves more.
+  // Adds one step at the end where it saves more.
   bool grow(BandPath& path) {
     const auto is_better = [&](const std::vector<int>& steps) {
       BandPath longer = built(steps);
@@ -129,7 +132,7 @@ class PathFinder {
     own.can = engine->capabilities(region, m_.values());
     if (own.can.no_bands != nullptr) return own.can.no_bands;
     const Shape& image = value(met).shape;
-    if (image[0] != path.entries || image.numel() == 0) return "has other images";
+    if (image[0] != path.entries || image.numel() == 0) return "has another number of images";
     const auto item = static_cast<std::int64_t>(item_size(value(met).dtype));
     const ChainAccess entry{met, bytes(met) / image[0], 1};
     const ChainAccess row{met, image[3] * item, image[0] * image[1]};
@@ -158,7 +161,8 @@ class PathFinder {
     return chain;
   }
 
-  // Bytes of a band with this many rows that touches neither end of the image.
+  // Bytes of a band with this many rows that lies inside the image, away from its first and last
+  // rows.
   struct Bytes {
     std::int64_t kept = 0, copied_in = 0, copied_out = 0;
     double remade = 0;  // multiply-adds of rows that another band computes too
@@ -192,7 +196,7 @@ class PathFinder {
   }
   static bool is_local(const BandPath& path, ValueId id) { return contains(path.local, id); }
 
-  // Also chooses the height of a band. Returns the reason if bands do not pay.
+  // Chooses the height of a band. Returns why bands do not pay; empty if they do.
   std::string refused(BandPath& path) {
     path.band = 1;
     std::string why;
@@ -205,13 +209,13 @@ class PathFinder {
            reaches(path.entries * (path.rows / (2 * path.band)), kCpu.many_chunks))
       path.band *= 2;
     if (!reaches(path.entries * path.rows, path.band * kCpu.many_chunks))
-      return cat(path.entries, " images of ", path.rows, " rows do not make ", kCpu.many_chunks,
+      return cat(path.entries, " images of ", path.rows, " rows are too few for ", kCpu.many_chunks,
                  " bands");
     for (ValueId id : path.local) path.handed += bytes(id) / path.entries;
-    return is_dear(path);
+    return cost_refusal(path);
   }
 
-  std::string is_dear(const BandPath& path) {
+  std::string cost_refusal(const BandPath& path) {
     double work = 0;
     std::int64_t packed = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
@@ -234,7 +238,7 @@ class PathFinder {
   Merger& m_;
   const Engine& chains_;
   const std::function<bool(int)>& is_free_;
-  std::vector<Part> parts_;  // of the path under construction
+  std::vector<Part> parts_;  // parts of the path under construction
 };
 
 }  // namespace

@@ -16,9 +16,9 @@ struct BandPath {
   std::vector<Region> parts;   // one for each step
   std::vector<ValueId> local;  // intermediate values between the steps
   std::int64_t entries = 0;    // images
-  std::int64_t rows = 0;       // of the last step's result
+  std::int64_t rows = 0;       // rows of the last step's result
   std::int64_t band = 0;       // rows of that result computed at a time
-  std::int64_t handed = 0;     // bytes of an image that are read again from cache
+  std::int64_t handed = 0;     // bytes per image that are read again from cache
   std::string why;
 };
 

@@ -22,11 +22,11 @@ ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
   return {id, image[kColumns] * item_bytes(value), image[0] * image[1]};
 }
 
-// A window that lies in the padding alone has no row to read.
+// A window that lies completely in the padding has no row to read.
 const char* window_refusal(const PartRows& part) {
   const bool first = part.window.pad < part.window.reach;
   const bool last = part.window.of({part.rows - 1, 1}).first < part.operand_rows;
-  return first && last ? nullptr : "has windows of nothing but padding";
+  return first && last ? nullptr : "has windows that lie in padding only";
 }
 
 const char* list_map(const MapProgram& map, int axis, std::int64_t rows, std::int64_t columns,
@@ -42,7 +42,7 @@ const char* list_map(const MapProgram& map, int axis, std::int64_t rows, std::in
 
 const char* list_convolution(const Region& part, std::span<const Value> values, PartRows& out) {
   const Contraction& c = part.contraction;
-  if (c.op != Op::Conv2d) return "is no convolution forwards";
+  if (c.op != Op::Conv2d) return "is not a forward convolution";
   if (c.out_shape[kColumns] == 1) return "has rows of one pixel";  // it may be a matrix product
   const ConvAttrs& conv = c.attrs.conv;
   out.window = {conv.stride_h, conv.pad_h, (c.b_shape[kRows] - 1) * conv.dil_h + 1};
@@ -63,9 +63,9 @@ const char* list_convolution(const Region& part, std::span<const Value> values, 
 }
 
 const char* list_pooling(const Opaque& o, std::span<const Value> values, PartRows& out) {
-  if (kind_of(o.op) != OpKind::Pooling || o.inputs.size() != 1) return "is no pooling of images";
+  if (kind_of(o.op) != OpKind::Pooling || o.inputs.size() != 1) return "is not a pooling of images";
   const Value& result = values[at(o.out())];
-  if (result.shape.rank() != 4) return "makes no images";
+  if (result.shape.rank() != 4) return "does not compute images";
   const auto& pool = o.attrs.as<PoolAttrs>();
   out.window = {pool.stride_h, pool.pad_h, (pool.kernel_h - 1) * pool.dil_h + 1};
   out.operand = o.inputs[0];
@@ -77,7 +77,7 @@ const char* list_pooling(const Opaque& o, std::span<const Value> values, PartRow
   return nullptr;
 }
 
-// The rows of the intermediate values, from the last part to the first.
+// Which rows of the intermediate values are needed. Filled from the last part to the first.
 class Handed {
  public:
   explicit Handed(const std::vector<ValueId>& local) : local_(local) {}
@@ -168,7 +168,7 @@ const char* find_rows(Region& part, const Capabilities& can, std::span<const Val
 }
 
 const char* list_rows(const Region& part, std::span<const Value> values, PartRows& out) {
-  const char* why = "is no step of images";
+  const char* why = "does not process images";
   if (part.kind == RegionKind::Map) {
     if (part.rows_axis < 0 || part.rows_axis >= part.map.space.rank()) return "has no such axis";
     out.rows = part.map.space[part.rows_axis];

@@ -57,13 +57,13 @@ const char* list_rows(const Region& part, std::span<const Value> values, PartRow
 
 /// One part in one band.
 struct PartBand {
-  Rows made, read;       // of its result; and of its operand, inside the image
+  Rows made, read;       // rows of its result; rows of its operand inside the image
   std::int64_t pad = 0;  // rows of padding above
 };
 
 /// Computes the rows of every part if the last part computes the rows `result`. Returns false if
-/// one part's rows are not the next part's input. Without `clipped` the image is treated as if it
-/// had no ends.
+/// the rows that a part computes are not those that the next part reads. Without `clipped`, rows
+/// are not limited to the image.
 bool list_bands(const Region& chain, std::span<const PartRows> parts, Rows result, bool clipped,
                 std::vector<PartBand>& out);
 

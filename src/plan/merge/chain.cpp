@@ -50,11 +50,11 @@ struct Chain {
   std::vector<Region> parts;  // one more than steps if the first part is recomputed
   std::vector<ChainAccess> accesses;
   int recomputed = -1;       // the step that is recomputed
-  std::int64_t entries = 0;  // of the axis
-  std::int64_t band = 0;     // rows of an entry at a time, of `rows`; 0: whole entries
+  std::int64_t entries = 0;  // entries along the axis
+  std::int64_t band = 0;  // rows of an entry (out of `rows`) computed at a time; 0: whole entries
   std::int64_t rows = 0;
-  std::int64_t handed = 0;     // bytes of an entry that are read again from cache
-  std::int64_t whole = 0;      // bytes that each slice packs
+  std::int64_t handed = 0;     // bytes per entry that are read again from cache
+  std::int64_t whole = 0;      // bytes of whole operands that each slice packs again
   std::int64_t work = 0;       // multiply-adds
   std::vector<ValueId> local;  // without readers or writers outside the chain
 };
@@ -125,9 +125,9 @@ class Chainer {
     std::int64_t step = bytes(id);
     for (int d = 0; d < shape.rank(); ++d) {
       step /= shape[d];
-      if (step * shape[d] < bytes(id)) break;  // an axis before it has several entries
+      if (step * shape[d] < bytes(id)) break;  // an axis in front of it has several entries
       if (!reaches(shape[d], kLeastSlices)) {
-        if (shape[d] > 1) why = cat(shape[d], " entries do not make ", kLeastSlices, " slices");
+        if (shape[d] > 1) why = cat(shape[d], " entries are too few for ", kLeastSlices, " slices");
         continue;
       }
       Chain chain = grown(id, step, shape[d], steps);
@@ -296,7 +296,7 @@ class Chainer {
 
   bool fits(const Chain& chain) { return !reaches(kept(chain), kSliceBytes + 1); }
   bool costs_more(const Chain& chain) {
-    // Every slice packs anew the operands that it reads whole.
+    // Every slice packs the operands that it reads whole again.
     return reaches(kCpu.moved_while_packing(chain.whole) - slice_of(chain) * chain.handed, 1);
   }
 
@@ -355,14 +355,14 @@ class Chainer {
     if (chain.band == 0) recompute_first(chain);
     for (std::size_t k = 1; k < chain.steps.size(); ++k)
       if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[k])))
-        throw InternalError("other steps stand between the steps of a chain");
+        throw InternalError("other steps must run between the steps of a chain");
     wait_for(chain);
     for (int s : chain.steps) chain_of_[at(s)] = static_cast<int>(chains_.size());
     chains_.push_back(std::move(chain));
   }
 
-  // Recomputes a large value that a step before the chain made, if computing it again is cheaper
-  // than keeping it.
+  // Recomputes a large operand of the chain in the chain, if that costs less than keeping the
+  // operand.
   void recompute_first(Chain& chain) {
     for (std::size_t k = 0; k < chain.accesses.size(); ++k) {
       const ValueId id = chain.accesses[k].value;
@@ -417,7 +417,8 @@ class Chainer {
            (chains_[at(chain)].recomputed == maker || contains(chains_[at(chain)].steps, maker));
   }
 
-  // The recomputed part reads its variables later, so their assignments must wait for the chain.
+  // The recomputed part reads its variables in the chain, so their assignments must wait for the
+  // chain.
   void wait_for(const Chain& chain) {
     if (chain.recomputed < 0) return;
     for (int s : writers_of_inputs(region(chain.recomputed))) {
@@ -474,7 +475,8 @@ class Chainer {
 
   void rewrite() {
     if (chains_.empty()) return;
-    // The text about recomputation needs that step's title, which moves away with the parts.
+    // All new steps are built first: the text about recomputation needs the title of a step whose
+    // region moves into the parts.
     std::vector<Step> steps;
     for (const Chain& chain : chains_) steps.push_back(made(chain));
     for (const Chain& chain : chains_)
@@ -487,7 +489,7 @@ class Chainer {
 
   Merger& m_;
   const Engine& engine_;
-  PlanGraph& graph_;            // with each chain so far merged into one node
+  PlanGraph& graph_;            // each chain found so far is one node
   std::vector<int> chain_of_;   // by step
   std::vector<char> is_large_;  // by value
   std::vector<Chain> chains_;

@@ -60,7 +60,8 @@ class ConcatWriter {
   }
 
  private:
-  /// The step that computes all inputs of a concatenation, and for the concatenation alone; or -1.
+  /// The step that computes all inputs of a concatenation, if nothing else reads them; otherwise
+  /// -1.
   int maker_of(int concat) const {
     const std::vector<ValueId>& inputs = m_.region(concat).opaque.inputs;
     int maker = -1;

@@ -14,18 +14,20 @@
 namespace tenon {
 namespace {
 
-// The operands of a larger region should not stay live until other regions are ready. A large
-// update gains nothing from a shared launch, and runs beside other steps the sooner it starts.
+// Limits on the size of a region. The operands of a larger region would stay live until the other
+// regions are ready. A large update gains nothing from a shared launch, and it can run beside other
+// steps if it starts early.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22, kMostUpdated = std::int64_t{1} << 20;
 
-// Parts of one launch. More would need more arguments and source code than they gain.
+// Parts of one launch. More parts would need more arguments and source code, which costs more than
+// a launch.
 constexpr std::size_t kMostParts = 256;
 // Launches that a region considers, and launches that it checks for dependencies, before it opens a
 // new one.
 constexpr int kMostSeen = 2048, kMostAsked = 64;
 
 struct Launch {
-  int node = 0;        // the node that its steps became: the first step's
+  int node = 0;        // the node of its contracted steps: that of the first step
   bool large = false;  // whether a part is large
   int opened = 0;      // earliest start of the first part; no launch starts earlier
   std::vector<int> steps;
@@ -56,7 +58,7 @@ class Joiner {
     }
     for (const auto& [s, why] : refused)
       note(m_.region(s), cat("has a launch of its own: it ", why));
-    // Latest start first: others can wait for late launches more often than the reverse.
+    // Take the latest start first: more steps can wait for a late launch than for an early one.
     std::vector<int> begin(at(m_.size()));
     for (int s : candidates) begin[at(s)] = times_.earliest(s);
     sort_stably(candidates, [&begin](int a, int b) { return begin[at(a)] > begin[at(b)]; });
@@ -113,7 +115,7 @@ class Joiner {
            m_.region(launch).map.space == m_.region(s).map.space;
   }
 
-  // Whether neither starts too late and nothing urgent waits longer than necessary.
+  // Whether both can still start in time, and nothing urgent waits longer than necessary.
   bool may_join(int a, int b, const Window& of_b) {
     if (of_b.latest < times_.earliest(a)) return false;
     const Window of_a = window_of(a);

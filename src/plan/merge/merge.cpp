@@ -42,8 +42,8 @@ void Merger::Sharing::take(const Answer& answer) {
     parts.push_back({answer.engine, answer.share});
 }
 
-// GPU engines generate a kernel to find out what it needs of a launch, so equal regions are asked
-// about once. Without launches the answer is cheaper than finding equal regions.
+// A GPU engine generates a kernel to answer what it needs of a launch, so it is asked once about
+// equal regions. On devices without launches, asking takes less time than finding equal regions.
 void Merger::ask_all() {
   if (!options.traits.launches_kernels) return;
   RegionNumbering numbering;

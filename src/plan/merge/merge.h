@@ -37,7 +37,8 @@ class Merger {
   Region& region(int step) { return program.steps[at(step)].region; }
   std::span<const Value> values() const { return program.values; }
 
-  /// What each part of a map step or a joined step needs of a launch, and which engine runs it.
+  /// The needs of each part of a map step or a joined step if it shares a launch, and the engine
+  /// that runs the part.
   struct Shared {
     const Engine* engine = nullptr;
     LaunchShare share;

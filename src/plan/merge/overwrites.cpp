@@ -50,8 +50,8 @@ class Overwriter {
     }
   }
 
-  /// Lets `result` replace `lost`: the writer and the readers of `lost` use `result` instead, and
-  /// the map waits for those readers.
+  /// Lets `result` take the memory of `lost`: the writer and the readers of `lost` use `result`
+  /// instead, and the map waits for those readers.
   void take_place(int step, ValueId lost, ValueId result) {
     const int maker = m_.writers[at(lost)][0];
     rename_value(m_.region(maker), lost, result);
@@ -74,9 +74,9 @@ class Overwriter {
     });
   }
 
-  /// Whether the map may overwrite a value: the map reads it only at the elements that it writes,
-  /// and the value is in the arena, equal to the result in dtype and shape, and written by one step
-  /// (a map, a contraction or an opaque region).
+  /// Whether the map may overwrite the value. The map must read it only at the elements that it
+  /// writes. The value must be in the arena, must have the dtype and shape of the result, and must
+  /// be written by one step (a map, a contraction or an opaque region).
   bool may_be_lost(int step, ValueId id, const View& to) const {
     const Value &operand = value(id), &result = value(to.value);
     const MapProgram& map = m_.program.steps[at(step)].region.map;

@@ -39,9 +39,10 @@ class Phaser {
   struct Row {
     std::vector<int> steps;  // empty: part of another sequence
     double saved = 0;
-    int grown = 0;  // number of times it has grown
+    int grown = 0;  // how often it has grown
   };
-  /// Two sequences, the second waiting for the first, as they were when the gain was estimated.
+  /// Two sequences, of which the second waits for the first, in the state in which the gain was
+  /// estimated.
   struct Pair {
     double gain = 0;
     int first = -1, second = -1;
@@ -105,13 +106,13 @@ class Phaser {
   /// Whether joining the two delays no other step.
   bool may_wait(int first, int second, std::string* why) {
     const int begin = std::max(times_.earliest(first), times_.latest(second) - times_.time(first));
-    *why = "something else waits for the step before it alone";
+    *why = "another step waits only for the previous step";
     for (int other : times_.after(first)) {
       if (other == second) continue;
       if (times_.graph().reaches(other, second) || !times_.graph().reaches(second, other, false))
         return false;
     }
-    *why = "it waits for more than the step before it, and for longer";
+    *why = "it also waits for a step that ends later";
     for (int other : times_.needs(second))
       if (other != first && times_.earliest(other) + times_.time(other) > begin) return false;
     why->clear();
@@ -125,7 +126,7 @@ class Phaser {
       const std::vector<Merger::Shared>& shared = m_.shared(steps[k], why);
       for (std::size_t i = 0; i < shared.size(); ++i) {
         if (shared[i].engine != engine) {
-          *why = "its engine is another's";
+          *why = "another engine runs it";
           return 0;
         }
         parts.push_back({&parts_of(m_.region(steps[k]))[i], shared[i].share, static_cast<int>(k)});
@@ -171,7 +172,7 @@ class Phaser {
     if (found == refused_.end()) return;
     std::string text;
     for (const std::string& why : found->second) text += cat(text.empty() ? "" : ", ", why);
-    note(region, cat("is no later phase of a launch: ", text));
+    note(region, cat("is not a later phase of a launch: ", text));
   }
 
   Step in_phases(const std::vector<int>& members) {
@@ -182,8 +183,8 @@ class Phaser {
     all.parts = take_parts(members);
     all.title = cat(all.parts.size(), " regions in ", members.size(), " phases");
     all.why =
-        "share a launch: each phase waits for the one before, nothing else for any of them alone, "
-        "and that costs less than launches";
+        "share a launch: each phase waits for the previous one, no other step is delayed, and one "
+        "launch is faster than several";
     say_refusals(all, members[0]);
     return step;
   }

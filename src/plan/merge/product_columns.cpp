@@ -48,7 +48,7 @@ bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   });
 }
 
-/// The reduction with the plain sum of the value whose deviations `r` sums; -1 if there is none.
+/// The index of the plain sum over the value whose deviations `r` sums; -1 if there is none.
 int sum_beside(const MapProgram& map, const MapReduce& r) {
   for (std::size_t k = 0; k < map.reduces.size(); ++k)
     if (!map.reduces[k].deviations && map.reduces[k].source == r.source) return static_cast<int>(k);
@@ -121,7 +121,7 @@ class ColumnReducer {
       if (made.kind != RegionKind::Contraction || !reads) continue;
       const int rows = rows_of(s, product, &why);
       if (rows > 0 && attach(s, product, rows, &why)) return;
-      note(reader, cat("does not begin in the epilogue of ", made.title, ": ", why));
+      note(reader, cat("cannot start in the epilogue of ", made.title, ": ", why));
     }
   }
 
@@ -137,11 +137,11 @@ class ColumnReducer {
       return is_written(made, id) && m_.values()[at(id)].shape.rank() == 4;
     };
     if (std::none_of(reader.reads.begin(), reader.reads.end(), is_image)) {
-      *why = "it computes no feature maps";
+      *why = "it does not compute feature maps";
       return 0;
     }
     if (out.numel() != map.space.numel() || out[out.rank() - 1] != map.space[1]) {
-      *why = "it has other rows";
+      *why = "its rows have another size";
       return 0;
     }
     for (const MapInstr& instr : map.instrs)
@@ -157,7 +157,7 @@ class ColumnReducer {
     }
     for (const int other : m_.before[at(s)])
       if (other != product && !m_.times.graph().reaches(other, product, false)) {
-        *why = cat("it does not wait for ", m_.region(other).title);
+        *why = cat("it would have to wait for ", m_.region(other).title);
         return 0;
       }
     for (const MapReduce& reduce : map.reduces)

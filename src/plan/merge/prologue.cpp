@@ -86,13 +86,13 @@ const char* compose(const MapProgram& map, const Shape& shape, std::span<const V
                     View& operand, MapProgram& prologue) {
   Coordinates coordinates;
   if (map.space.numel() == 0 || !coordinates.find(map.space, operand, shape))
-    return "is read in an order that its own axes do not have";
+    return "is read in an order that strides cannot express";
   MapProgram made;
   made.space = shape;
   made.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
-  MapInstr* main = nullptr;  // the load of the largest value, which the operand's own loader does
+  MapInstr* main = nullptr;  // the load of the largest value, done by the operand's own loader
   for (MapInstr& instr : made.instrs) {
-    if (instr.code == MapCode::Affine) return "counts coordinates";
+    if (instr.code == MapCode::Affine) return "depends on coordinates";
     if (instr.code == MapCode::Random) {
       const ValueId state = instr.view.value;
       instr.view = operand;
@@ -138,13 +138,13 @@ class Attacher {
     Region region;  // with the prologue
   };
 
-  // What is known of a region before anything is prepared.
+  // What is known about a region before its kernel is prepared.
   struct Outlook {
-    TuneAdvice advice;               // on a contraction
+    TuneAdvice advice;               // about a contraction
     const Engine* engine = nullptr;  // the engine that will run it
     double us = 0;                   // the engine's estimate
   };
-  // For a product without the prologue and with it.
+  // For a product without and with the prologue.
   struct Outlooks {
     const Outlook *bare = nullptr, *with = nullptr;
   };
@@ -156,7 +156,8 @@ class Attacher {
     Region& producer = region(s);
     if (producer.kind != RegionKind::Map) return;
     if (producer.map.has_rows || !producer.map.reduces.empty() || producer.map.stores.size() != 1) {
-      if (makes_operand(producer)) note(producer, "no prologue: it makes more than one operand");
+      if (makes_operand(producer))
+        note(producer, "no prologue: it does more than compute one operand");
       return;
     }
     const ValueId made = producer.map.stores[0].view.value;
@@ -192,7 +193,7 @@ class Attacher {
   // regions.
   std::string refusal(int s, ValueId made, std::vector<Change>& changes) {
     const MapProgram& map = region(s).map;
-    if (m_.values()[at(made)].kind != Value::Kind::Arena) return "is wanted as a result";
+    if (m_.values()[at(made)].kind != Value::Kind::Arena) return "is a requested result";
     if (!is_contiguous(map.stores[0].view, map.space)) return "writes in another order";
     const auto computes = [](const MapInstr& i) { return i.code == MapCode::Compute; };
     if (std::none_of(map.instrs.begin(), map.instrs.end(), computes)) return "only copies";
@@ -213,10 +214,10 @@ class Attacher {
       list_values(r, r.reads, r.writes);
       r.title = cat(region(s).title, " into ", r.title);
     }
-    return makes_circle(s, changes) ? "would make steps wait for each other in a circle" : "";
+    return makes_circle(s, changes) ? "would make steps depend on each other in a cycle" : "";
   }
 
-  // Rounding that autocast has put in front of large products on purpose.
+  // Whether the map only rounds. Autocast inserts such maps in front of large products on purpose.
   static bool rounds_only(const MapProgram& map) {
     int computes = 0;
     for (const MapInstr& instr : map.instrs) {
@@ -252,21 +253,22 @@ class Attacher {
     for (std::size_t k = 0; k < changes.size(); ++k) {
       const Region &bare = region(changes[k].step), &with = changes[k].region;
       const Outlook &now = *outlooks[k].bare, &then = *outlooks[k].with;
-      // The engine without the prologue may be one chosen for a larger batch, which takes no
+      // The present engine may have been chosen for a larger batch and may not support the
       // prologue.
       if (settled) {
         if (then.engine == nullptr) return cat("no engine runs ", with.title);
         continue;
       }
-      if (now.advice.repeats) return cat("was apart from ", bare.title, " earlier in this run");
+      if (now.advice.repeats)
+        return cat("was not merged into ", bare.title, " earlier in this run");
       const Engine* engine = now.engine;
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
       if (!runs(*engine, with, m_.values(), &why))
-        return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
+        return cat("is not merged into ", bare.title, ", whose engine ", engine->name(), " ", why);
       if (then.engine != engine) return cat(bare.title, " would change its engine");
       if (is_measured(now) && !is_measured(then))
-        return cat("stays apart from ", bare.title,
+        return cat("is not merged into ", bare.title,
                    ", which was measured without this prologue only");
       apart += now.us;
       together += then.us;
@@ -278,9 +280,9 @@ class Attacher {
                " against ", tenths_text(apart), " us");
   }
 
-  // Repeats an earlier decision of the same run. Another program of the run may contain the same
-  // product at another size without the prologue, for example an evaluation of data that is not on
-  // the GPU. So the earlier decision for exactly these sizes has priority.
+  // Whether an earlier plan of the same run used the prologue. Another program of the run may
+  // contain the same product at another size without it, for example an evaluation of data that is
+  // not on the GPU. Therefore a decision for exactly these sizes takes precedence.
   static bool was_together(const std::vector<Outlooks>& outlooks) {
     bool together = false, exactly_apart = false;
     for (const auto& [bare, with] : outlooks) {

@@ -90,7 +90,7 @@ bool only_reduces(const MapProgram& map, int kept) {
   });
 }
 
-/// What the map reduces of a product's result, element by element in the order of both.
+/// How the map reduces a product's result, if it reads the result element by element in order.
 Reduced reduced_of(const Region& product, const Shape& reader_space, int kept) {
   if (kept < 0) return {7, -1, -1};
   const Shape space = space_of_epilogue(product);
@@ -186,13 +186,13 @@ class Reducer {
     for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
-        return cat("it does not wait for ", region(other).title);
+        return cat("it would have to wait for ", region(other).title);
     const DeviceTraits& traits = m_.options.traits;
     if (!traits.launches_kernels && reduced.channels >= 0 && !stores_short(product, reader))
-      return "it passes its result on in a chain";
+      return "its result stays in cache in a chain";
     if (traits.overlaps_steps && reader.map.space.numel() < kManyElements &&
         times_.earliest(s) < times_.latest(s))
-      return "reducing costs more than reading the result beside other work";
+      return "reading the result beside other steps costs less";
     const Region bare = with;
     add_reader(with, reader.map, reduced);
     if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces its channels";
@@ -247,7 +247,7 @@ class Reducer {
 
   Merger& m_;
   Times& times_;
-  std::map<int, std::vector<int>> taken_by_;  // by the product that took them
+  std::map<int, std::vector<int>> taken_by_;  // maps that each product took over
 };
 
 }  // namespace

@@ -95,7 +95,7 @@ class Accesses {
   const char* by_first(ValueId id, const Shape& shape) {
     if (shape.numel() == 0) return "is empty";
     if (shape.rank() == 0 || shape[0] != entries_ || shape.numel() != size(id))
-      return "has other entries";
+      return "has another number of entries";
     return add(id, shape.numel() / entries_ * bytes_of(value(id)));
   }
 
@@ -106,17 +106,17 @@ class Accesses {
   }
 
   const char* map(const MapProgram& map, int axis) {
-    if (map.space[axis] != entries_) return "runs over other entries";
+    if (map.space[axis] != entries_) return "has another number of entries";
     const bool cut = entries_ > 1;
     for (const MapInstr& instr : map.instrs) {
-      if (instr.code == MapCode::Random) return "counts elements";
+      if (instr.code == MapCode::Random) return "depends on element numbers";
       if (cut && instr.code == MapCode::Affine && instr.view.stride[axis] != 0)
-        return "counts elements";
+        return "depends on element numbers";
       if (instr.code != MapCode::Load) continue;
       if (const char* why = view(instr.view, map.space, axis, instr.per_row)) return why;
     }
     for (const MapStore& store : map.stores) {
-      if (cut && store.view.stride[axis] == 0) return "writes what slices share";
+      if (cut && store.view.stride[axis] == 0) return "writes elements that slices share";
       const bool per_row = map.instrs[at(store.source)].per_row;
       if (const char* why = view(store.view, map.space, axis, per_row)) return why;
     }
@@ -141,7 +141,7 @@ class Accesses {
     std::int64_t step = bytes_of(value(reduce.value));
     for (int d = 0; d < space.rank(); ++d) {
       if ((reduce.axes >> d & 1u) != 0 || space[d] == 1) continue;
-      if (d < axis) return "leaves sums in another order";
+      if (d < axis) return "stores sums in another order";
       if (d > axis) step *= space[d];
     }
     return add(reduce.value, step);
@@ -181,7 +181,7 @@ bool find_split(const MapProgram& map, std::span<const Value> values, std::int64
 const char* list_contraction(const Region& part, const Capabilities& can, Accesses& accesses) {
   const Contraction& c = part.contraction;
   if (part.has_prologue()) return "has a prologue";
-  if (can.sums_slices && c.dtype != DType::Float32) return "sums slices in another type";
+  if (can.sums_slices && c.dtype != DType::Float32) return "sums slices in another dtype";
   const char* why = accesses.operand(c.a, c.a_shape, can.slices_input(0));
   if (why == nullptr) why = accesses.operand(c.b, c.b_shape, can.slices_input(1));
   if (why != nullptr || can.sums_slices) return why;
@@ -191,7 +191,7 @@ const char* list_contraction(const Region& part, const Capabilities& can, Access
 
 const char* list_opaque(const Opaque& o, const Capabilities& can, std::span<const Value> values,
                         Accesses& accesses) {
-  if (!o.views.empty()) return "reads its operands by views";
+  if (!o.views.empty()) return "reads operands through views";
   for (std::size_t k = 0; k < o.inputs.size(); ++k) {
     const bool sliced = can.slices_input(k);
     const char* why =
@@ -221,7 +221,7 @@ const char* find_axis(MapProgram& map, std::span<const Value> values, std::int64
   Split split;
   if (map.space.numel() == 0) return "is empty";
   if (!find_split(map, values, entries, known, split)) return "has no such axis";
-  if (map.has_rows && split.axis == map.space.rank() - 1) return "goes along rows";
+  if (map.has_rows && split.axis == map.space.rank() - 1) return "would cut rows";
   if (map.space.rank() + split.parts() - 1 > kMaxRank) return "has too many axes";
   if (split.parts() > 1) split.apply(map);
   axis = split.place();

@@ -12,10 +12,10 @@
 namespace tenon {
 namespace {
 
-// size ratio between the recomputing map and the short map
+// Least size ratio between the map that recomputes and the short map.
 constexpr std::int64_t kTimesLonger = 64;
-constexpr std::size_t kMostInstrs = 64;  // of a map including what it recomputes
-constexpr int kMostSteps = 4;            // from the end of the product to the map
+constexpr std::size_t kMostInstrs = 64;  // instructions of a map, including what it recomputes
+constexpr int kMostSteps = 4;            // distance from the end of the product to the map
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)
@@ -51,10 +51,10 @@ class VectorRemaker {
   }
 
  private:
-  /// The map as it would become.
+  /// The map with the recomputed instructions.
   struct Remade {
     MapProgram map;
-    bool of_sums = false;  // whether it recomputes something from a product's sums
+    bool of_sums = false;  // whether it recomputes something that depends on a product's sums
   };
 
   Region& region(int step) { return m_.region(step); }
@@ -189,7 +189,8 @@ class VectorRemaker {
     m_.before[at(s)] = std::move(waits);
   }
 
-  /// Steps that waited for a short map only through this map now wait for the short map directly.
+  /// Some steps waited for a short map only because they waited for this map. They now wait for the
+  /// short map directly.
   void keep_order(int s, int maker) {
     std::vector<int> later;
     for (const ValueId id : region(maker).writes)

@@ -52,7 +52,7 @@ class RoundedReads {
       if (read.count(p) == 0) consider(p);
   }
 
-  /// By the number of the parameter.
+  /// The 16-bit dtypes by number of the parameter.
   const std::unordered_map<std::int64_t, DType>& types() const { return types_; }
 
  private:
@@ -111,7 +111,7 @@ Tensor rounded_scan(const Node& scan, std::span<const Tensor> inputs, const Roun
   return scan_node(given, std::move(attrs));
 }
 
-// By scan: which of its results are read.
+// The results that are read, by scan.
 std::unordered_map<const Node*, std::unordered_set<std::int64_t>> results_read(const Roots& roots) {
   std::unordered_map<const Node*, std::unordered_set<std::int64_t>> read;
   for (const Node* node : roots.order().nodes)

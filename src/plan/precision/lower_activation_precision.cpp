@@ -1,11 +1,11 @@
 // If a convolution's operands are 16-bit, torch.autocast stores its result in 16 bits too. This
-// pass does the same, for two kinds of graphs: GPU graphs that keep activations in NHWC, and graphs
-// (of a GPU or the host) with many convolutions that read and write NCHW activations.
+// pass does the same for two kinds of graphs: GPU graphs that keep activations in NHWC, and graphs
+// (on a GPU or the host) with many convolutions that read and write NCHW activations.
 //
-// * Results of convolutions and gradients with respect to their inputs are rounded.
-// * An activation that a convolution reads rounded is read rounded by all its readers.
-// * The sum of such gradients, where a network branches, is rounded after the activation mask that
-//   follows the sum.
+// * Results of convolutions, and their input gradients, are rounded.
+// * If a convolution reads an activation rounded, all its readers read the rounded values.
+// * Where a network branches, input gradients are added. The sum is rounded after the activation
+//   mask that follows it.
 // * On a GPU with NCHW: ops that slice, pad or permute an activation that was cast to float32 do so
 //   before the cast.
 //
@@ -13,13 +13,13 @@
 //
 // * Max pooling of such an activation, and its gradient, are 16-bit. The maximum of rounded values
 //   is the rounded maximum; of equal values the first one counts.
-// * Local response normalisation of a convolution's result, and its gradient, store 16 bits; all
+// * Local response normalisation of a convolution's result, and its gradient, store 16 bits. The
 //   arithmetic inside is float32.
 // * Weight gradients in bfloat16 are rounded, as in torch.autocast, and accumulated in float32.
 //
-// All arithmetic in between is float32. Sums over activations, and what a normalisation computes
-// from them, stay float32. A result to which a bias is added directly is rounded after the bias; a
-// result that goes into such a gradient sum is rounded after the sum.
+// All other arithmetic is float32. Sums over activations, and values that a normalisation computes
+// from the sums, stay float32. If a bias is added directly to a result, the result is rounded after
+// the bias. If a result is a summand of such a gradient sum, it is rounded after the sum.
 #include "plan/precision/lower_activation_precision.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostMoves = 8;  // nodes between a gradient and the sum that it goes into
+constexpr int kMostMoves = 8;  // nodes between a gradient and its sum
 
 bool is_16_bit(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
@@ -85,8 +85,8 @@ class ActivationLowering {
   }
 
   /// Whether the host computes sum (x - mean)² from the sums of x and x², which are accumulated
-  /// while x is written. Not if the centred value is an activation of its own that a convolution
-  /// reads.
+  /// while x is written. Not done if a convolution reads the centred value, because it is then
+  /// needed itself.
   bool sums_by_squares(const Node& node) const {
     const Node* x = on_gpu_ ? nullptr : summed_deviations(node);
     if (x == nullptr || lowered_.count(x) == 0) return false;
@@ -184,7 +184,7 @@ class ActivationLowering {
            (readers[0]->input(0)->op == Op::Expand || readers[0]->input(1)->op == Op::Expand);
   }
 
-  /// Whether the node is the one summand of a gradient sum whose producer takes the sum as its
+  /// Whether the node is the summand of a gradient sum whose producer computes the sum in its
   /// epilogue.
   bool feeds_sum(const Node& node) const {
     const std::span<const Node* const> readers = users(node);

@@ -1,10 +1,10 @@
-// A layer's result x = a W + b passes an activation function into the next product, which reads it
-// rounded. The activation's slope at x, times the gradient, is read rounded too. So rounding x
-// itself adds no new kind of error. The first product then stores x in half the bytes, and the
-// backward pass reads half the bytes.
+// A layer's result x = a W + b goes through an activation function into the next product, which
+// reads the function's value rounded. In the backward pass, the gradient times the function's slope
+// at x is read rounded too. So rounding x itself adds no new kind of error. The first product then
+// stores x in half the bytes, and the backward pass reads half the bytes.
 //
 // Forward and backward read the same rounded x. If sums or normalisations follow, x stays float32,
-// because its values are then not rounded directly.
+// because values computed from x are then not rounded directly.
 #include "plan/precision/lower_argument_precision.h"
 
 #include <unordered_map>
@@ -22,7 +22,7 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kFewestArguments = 1 << 18;
-constexpr std::size_t kMostNodes = 64;  // between an argument and the casts
+constexpr std::size_t kMostNodes = 64;  // nodes between an argument and the casts
 
 /// The operand dtype of a product if the node is the product's float32 result, or that result plus
 /// a bias; Float32 otherwise.

@@ -1,7 +1,7 @@
-// Two kinds of products cross memory twice, because no product can reduce whole rows in its
-// epilogue: what a layer adds to a residual stream, and the gradient whose row sums a
-// normalisation's gradient needs. Such a product is stored rounded to its operand dtype, once, from
-// float32 sums. Readers continue in float32.
+// Some products are written to memory and read again, because a product cannot reduce whole rows in
+// its epilogue. Two kinds are rounded here: the value that a layer adds to a residual stream, and
+// the gradient whose row sums a normalisation's gradient needs. Such a product is rounded once from
+// its float32 sums to its operand dtype and stored. Readers compute in float32.
 //
 // bfloat16 only: scaled float16 gradients are close to the limit of float16. Class scores, from
 // which the row maximum is subtracted, are not rounded here (see pad_logit_rows.h).
@@ -20,7 +20,7 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMostFollowing = 64;  // between a product and the sum
+constexpr std::size_t kMostFollowing = 64;  // nodes between a product and the sum
 
 bool may_be_rounded(const Node& node) {
   return !node.realised() && node.op == Op::Matmul && node.dtype == DType::Float32 &&
@@ -72,13 +72,13 @@ Roots lower_product_precision(Roots roots, const PlanOptions&) {
   for (const Node* node : candidates)
     if (ends_in_row_sums(*node, users)) found.insert(node);
   if (found.empty()) return roots;
-  std::unordered_set<const Node*> wide;  // rounded numbers made wide again
+  std::unordered_set<const Node*> wide;  // casts of rounded values to float32
   const auto upcast = [&wide](const Tensor& rounded) {
     Tensor out = cast(rounded, DType::Float32);
     wide.insert(out.node());
     return out;
   };
-  // The cast to float32 goes behind reshapes, so that it fuses into the reader.
+  // The cast to float32 is placed after reshapes, so that it fuses into the reader.
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (found.count(&node) != 0)
       return upcast(

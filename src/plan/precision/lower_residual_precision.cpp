@@ -31,7 +31,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostAhead = 8;            // between a product and a sum: reshapes, a bias, dropout
+constexpr int kMostAhead = 8;  // nodes between a product and a sum: reshapes, a bias, dropout
 constexpr std::size_t kMostBehind = 32;  // nodes of a normalisation, or of its gradient
 
 /// Whether the node is one number, or numbers that many elements share by broadcasting.
@@ -102,7 +102,7 @@ class Residuals {
            node.shape.numel() >= kFewestRounded;
   }
 
-  /// Whether the numbers outlive the step.
+  /// Whether the sum is used outside the step.
   bool is_kept(const Node& sum) const {
     const std::span<const Node* const> readers = users_.of(&sum);
     return std::any_of(readers.begin(), readers.end(),

@@ -39,15 +39,15 @@ std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, cons
   }
 }
 
-// `kept_a`, `kept_b`: rounding that operand is free. Otherwise the operand must be read often
-// enough.
+// Whether the product's operands are worth rounding before the product. An operand must be read
+// often, unless rounding it is free (`kept_a`, `kept_b`).
 bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool kept_a,
                           bool kept_b, bool channels_last) {
-  constexpr std::int64_t kReads = 256;  // reads of each element
-  // minimum sizes that the 16-bit kernels are made for
+  constexpr std::int64_t kReads = 256;  // minimum number of reads per element
+  // Minimum sizes that the 16-bit kernels support well.
   constexpr std::int64_t kInner = 64, kThin = 16;
   const auto [rows, columns, inner] = product_sizes(node, a, b);
-  // The producer of the activations writes them for this convolution, in NHWC.
+  // The producer writes the activations for this convolution, in NHWC.
   if (is_pixel_product(node) || (channels_last && is_image_convolution(node))) return true;
   if (node.op != Op::Matmul) return std::min({rows, columns, inner}) >= kReads;
   return (kept_a || columns >= kReads) && (kept_b || rows >= kReads) && inner >= kInner &&
@@ -185,7 +185,7 @@ Tensor lowered_attention(const Node& node, std::span<const Tensor> inputs,
   std::vector<Tensor> operands(inputs.begin(), inputs.end());
   const bool is_grad = node.op == Op::AttentionGrad;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    if (k < 3 || (is_grad && (k == 3 || k == 5)))  // neither the logsumexp nor the mask
+    if (k < 3 || (is_grad && (k == 3 || k == 5)))  // the logsumexp and the mask stay float32
       operands[k] = downcast(inputs[k], low_dtype, options, rounded);
   return make_node(node.op, low_dtype, node.shape, node.attrs, operands);
 }

@@ -12,13 +12,14 @@
 
 namespace tenon {
 
-/// Values that autocast() rounded, by the node that was rounded.
+/// The tensors that autocast() rounded, by the node whose value they round.
 using RoundedValues = std::unordered_map<const Node*, Tensor>;
 /// Rounds the operands of float32 contractions to the precision that was chosen. Sums and results
 /// stay float32. Adds what it rounded to `rounded`.
 Roots autocast(Roots roots, const PlanOptions& options, RoundedValues& rounded);
-/// A bias gradient sums values that a product beside it reads rounded. It sums the rounded values
-/// instead, so the float32 values have no reader and are never written.
+/// A bias gradient sums values that a product also reads, rounded. This pass makes the bias
+/// gradient sum the rounded values instead, so the float32 values have no reader and are never
+/// written.
 Roots sum_rounded(Roots roots, const PlanOptions& options, RoundedValues& rounded);
 
 /// Whether a graph stores or multiplies values in 16 bits, and whether it has products that round

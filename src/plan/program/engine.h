@@ -57,7 +57,7 @@ struct LaunchShare {
 /// can.
 struct Capabilities {
   /// Applies the prologues of a contraction while it loads the operands.
-  const char* no_prologues = "reads operands as they stand in memory";
+  const char* no_prologues = "reads operands as stored";
   /// Reduces the whole result of a contraction while it writes the result (Region::map.reduces).
   const char* no_reductions = "only writes its result";
   /// Number of neighbouring rows of the result that it reduces together, column by column
@@ -65,7 +65,7 @@ struct Capabilities {
   int reduced_rows = 0;
   /// Runs a map region as a part of a Joined region. The engine must then claim the Joined region
   /// too.
-  const char* no_shared_launch = "a region starts with a call, so there is no launch to share";
+  const char* no_shared_launch = "a region is a function call, so there is no launch to share";
   LaunchShare share;  // valid if no_shared_launch is null
   /// Runs the region for a few entries of one axis at a time. In a map this may be any axis but the
   /// row's. In other regions it is the first axis of the result and of the operands in a bit mask;
@@ -131,15 +131,15 @@ class Engine {
   /// configuration.
   virtual std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                              std::span<const Value> values, int threads) const;
-  /// Starts to load what the kernels need (a library) in the background, if that takes long, and
-  /// returns at once. The caller prepares kernels as soon as it has made its regions.
+  /// Starts to load a library that the kernels need in the background, if loading takes long, and
+  /// returns at once. The caller prepares kernels as soon as it has the regions.
   virtual void start() const {}
   /// Announces that prepare_as() may soon be called for this region, or for a region that more is
   /// merged into. The engine may start slow work (a library's query) in the background and returns
   /// at once.
   virtual void announce(const std::string& /*configuration*/, const Region&,
                         std::span<const Value>) const {}
-  /// What the configuration names depend on besides the GPU: a library's version.
+  /// The version that configuration names depend on, for example that of a library.
   virtual std::string version() const { return {}; }
 };
 

@@ -34,9 +34,9 @@ class PassTally {
   }
 
   const Work& of(PassId pass) const { return work_[pass]; }
-  /// Of all passes together.
+  /// Time of all passes.
   double ms() const { return ms_; }
-  /// The passes that rewrote something.
+  /// The passes that changed something.
   PassSet worked() const {
     PassSet passes;
     for (int k = 0; k < int{kPassCount}; ++k)

@@ -70,7 +70,7 @@ enum PassId : std::uint8_t {
   kPassCount
 };
 
-/// What is known of a pass.
+/// Facts about a pass.
 struct PassInfo {
   const char* name;
   const char* required;  // why the pass cannot be switched off; null: it can

@@ -25,10 +25,10 @@ struct Step {
   const Engine* engine = nullptr;
   std::shared_ptr<const Kernel> kernel;
   std::vector<ValueId> bound;         // the values of a shared kernel (plan/steps/calls.h)
-  std::int64_t workspace_offset = 0;  // in the arena
-  std::string passed_over;            // engines asked before this one, and why each declined
-  std::string configuration;          // of the engine; empty: its own choice
-  std::string choice;                 // for a contraction on a GPU: what decided its engine
+  std::int64_t workspace_offset = 0;  // offset in the arena
+  std::string passed_over;            // engines that were asked before, and why each declined
+  std::string configuration;          // configuration of the engine; empty: its own choice
+  std::string choice;                 // for a contraction on a GPU: how its engine was chosen
 };
 
 /// A step as a run executes it. The kernel is bound to Program::call_values from `first` on, or,
@@ -73,17 +73,17 @@ struct Program {
   std::vector<ValueId> assigned;  // variables that the program writes
   std::vector<Device> devices;    // all devices of the program; `device` is the first
   Device device;
-  DeviceTraits traits;                // of `device`
+  DeviceTraits traits;                // traits of `device`
   int threads = 1;                    // workers that the kernels' workspaces serve
-  std::int64_t arena_bytes = 0;       // intermediates and workspaces
-  std::int64_t workspace_offset = 0;  // of the workspace that sequential steps share
+  std::int64_t arena_bytes = 0;       // bytes of intermediates and workspaces
+  std::int64_t workspace_offset = 0;  // offset of the workspace that sequential steps share
   std::int64_t leaf_bytes = 0, output_bytes = 0;
   std::vector<std::vector<int>> before;  // by step in planning order: the steps that it waits for
   std::vector<int> order;                // order[k]: the planning number of the step that runs k-th
   std::vector<KernelCall> calls;         // the steps, in the order and form that a run executes
   std::vector<ValueId> call_values;
   std::vector<SizeLimit> limits;
-  bool rebound = false;            // made from a plan of other sizes, without its texts
+  bool rebound = false;            // derived from plans of other sizes, without their texts
   std::vector<TakenChoice> taken;  // engines of contractions on a GPU
   std::string joining;             // what the pass `join` did, or why it did nothing
   std::vector<PassRecord> passes;
@@ -105,9 +105,9 @@ struct PlanOptions {
   std::span<const Engine* const> engines;  // asked in order; the last one must claim every region
   int threads = 1;
   Device device;                        // where the program runs
-  DeviceTraits traits;                  // of that kind of device
+  DeviceTraits traits;                  // traits of that kind of device
   Tuning* tuning = nullptr;             // null: engines by estimate alone
-  std::span<const RoundedCopy> copies;  // of weights that the program reads
+  std::span<const RoundedCopy> copies;  // rounded copies of weights that the program reads
   PassSet disabled;                     // passes that are switched off
   std::int64_t memory_limit = 0;        // set by the user, in bytes; 0: none
   std::int64_t device_memory = 0;       // in bytes; 0: unknown

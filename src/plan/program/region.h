@@ -71,9 +71,9 @@ enum class MapCode : std::uint8_t {
 struct MapInstr {
   MapCode code = MapCode::Load;
   Op op = Op::Data;
-  DType dtype = DType::Float32;  // of the result; Cast: converts args[0] to it
-  bool per_row = false;          // one value a row: a RowReduce, or computed from such values alone
-  int args[3] = {-1, -1, -1};    // indices of earlier instructions
+  DType dtype = DType::Float32;  // dtype of the result; Cast converts args[0] to it
+  bool per_row = false;  // one value per row: a RowReduce, or computed from per-row values only
+  int args[3] = {-1, -1, -1};  // indices of earlier instructions
   Attrs attrs;
   View view;
 };
@@ -116,7 +116,7 @@ struct MapProgram {
 struct Contraction {
   Op op = Op::Matmul;
   ContractionAttrs attrs;
-  DType dtype = DType::Float32;  // of the result
+  DType dtype = DType::Float32;  // dtype of the result
   View a, b;                     // over the operands' own axes; where a prologue starts
   Shape a_shape, b_shape, out_shape;
   ValueId out = kNoValue;  // contiguous; kNoValue if only the epilogue reads the result
@@ -163,7 +163,7 @@ struct Opaque {
   // For gradients of attention that are parts of one value: where each is written. Otherwise empty,
   // and every result is contiguous.
   std::vector<View> out_views;
-  std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
+  std::vector<std::shared_ptr<const Program>> bodies;  // bodies of loops and branches
   bool channels_last = false;  // pooling over [N, H, W, C]; all shapes are then in that order
   ValueId out() const { return outs[0]; }
 };
@@ -180,8 +180,9 @@ struct Region {
   Contraction contraction;
   Opaque opaque;
   std::vector<Region> parts;  // Joined: maps, by phase; Chain: one part for each phase
-  int phase = 0;  // of a part: parts wait for all earlier phases and for no part of their own
-  int axis = 0;   // of a chain's part: the axis of its map's space that is cut into slices
+  // Phase of a part: parts wait for all earlier phases and for no part of their own phase.
+  int phase = 0;
+  int axis = 0;  // part of a chain: the axis of its map's space that is cut into slices
   // of a part of a chain in bands: the axis of that space that holds rows
   int rows_axis = 0;
   std::int64_t samples = 0;    // Chain: entries of that axis

@@ -34,8 +34,8 @@ class RegionNumbering {
   void number(const std::vector<ValueId>& named);
   void forget(const std::vector<ValueId>& named);
 
-  std::vector<ValueId> number_;  // by value; kNoValue outside a call
-  RegionKey words_;              // of the key under construction
+  std::vector<ValueId> number_;  // number of each value; kNoValue outside a call
+  RegionKey words_;              // words of the key under construction
 };
 
 /// By step: the first step of the program with an equal key. A step stands for itself if there is
@@ -52,7 +52,7 @@ class AlikeSteps {
 
  private:
   std::vector<int> first_;
-  std::vector<std::vector<ValueId>> named_;  // by step
+  std::vector<std::vector<ValueId>> named_;  // values that each step names
   std::vector<ValueId> renamed_;
 };
 

@@ -8,11 +8,11 @@
 namespace tenon {
 namespace {
 
-// A short vector is scheduled at least this long before it is read.
+// Minimum time between a short vector and its reader. A short vector is not delayed further.
 constexpr int kAhead = 4 * kContractionTime;
 
-// Whether delaying a step costs nothing. A step that keeps a few elements of a large value would
-// keep the whole value in memory until it runs.
+// Whether delaying a step keeps no large value in memory. A step that reads a few elements of a
+// large value would keep the whole value until it runs.
 bool makes_short_of_short(const Region& region, std::span<const Value> values) {
   return region.kind == RegionKind::Map && is_short(region.map) &&
          std::all_of(region.reads.begin(), region.reads.end(),

@@ -28,8 +28,9 @@ class Times {
   PlanGraph& graph() { return graph_; }
   int node(int step) const { return graph_.node(step); }
   /// The earliest start of a node, and the latest start that does not delay the program's end.
-  /// Steps that other steps than maps wait for are not delayed, because more steps may be ready
-  /// than run concurrently. Only short vectors are delayed, as long as their readers are far away.
+  /// Steps are delayed only if all steps that wait for them are maps, because more steps may be
+  /// ready than can run concurrently. Only short vectors are delayed, as long as their readers are
+  /// far away.
   int earliest(int node) const { return earliest_[at(node)]; }
   int latest(int node);
   /// Duration of the node.
@@ -55,7 +56,7 @@ class Times {
 
   PlanGraph graph_;
   std::vector<int> time_, earliest_;
-  std::vector<int> tail_;  // from its start to the end of everything that waits for it
+  std::vector<int> tail_;  // time from its start to the end of all nodes that wait for it
   std::vector<char> is_map_;
   std::vector<char> may_wait_;  // all nodes that wait for it are maps that may be delayed too
   std::vector<char> is_short_;  // computes short vectors from short vectors

@@ -60,7 +60,7 @@ bool read_microseconds(std::string_view text, double& us) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
   if (error != std::errc() || end != text.data() + text.size() || !(us >= 0 && us <= 1e9))
     return false;
-  us = std::round(us * 1000) / 1000;  // as it will be written
+  us = std::round(us * 1000) / 1000;  // rounded as in the text form
   return true;
 }
 
@@ -82,7 +82,8 @@ std::string row_text(const std::string& key, const TuneChoice& c) {
   return line + checksum(line);
 }
 
-// Engines of earlier builds by their present names, in a list such as "native, cublaslt 130002".
+// Replaces the engine names of earlier builds by the present ones, in a list such as "native,
+// cublaslt 130002".
 std::string present_names(std::string_view names) {
   constexpr std::string_view kEarlier = "picture", kPresent = "image", kBetween = ", ";
   std::string out;
@@ -146,7 +147,7 @@ struct Key {
   std::vector<std::int64_t> sizes;
 };
 
-// An offset counts only by its effect on alignment.
+// An offset is part of the key only as far as it changes the alignment.
 std::string view_text(const View& view, int rank, std::span<const Value> values) {
   std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
   for (int a = 0; a < rank; ++a) text += cat(a == 0 ? "" : ",", view.stride[a]);
@@ -242,7 +243,7 @@ class MapHash {
     add(i.code == MapCode::Number ? Attrs() : i.attrs);
     add(i.view);
   }
-  // Sixteen words whatever the struct, because the keys of stored tables were made so.
+  // Always adds sixteen words, because the keys of stored tables were made with sixteen.
   void add(const Attrs& attrs) {
     constexpr int kWords = 16;
     int count = -1;  // the first word identifies the struct
@@ -318,8 +319,7 @@ TuneTable TuneTable::parse(std::string_view text, int* damaged) {
   TuneTable table;
   std::size_t start = text.find('\n');
   if (text.substr(0, start) != kFormat)
-    throw FormatError(
-        cat("this is no table of tuned choices: its first line is not '", kFormat, "'"));
+    throw FormatError(cat("this is not a tune table: its first line is not '", kFormat, "'"));
   while (start < text.size() && table.size() < kMostRows) {
     const std::size_t end = std::min(text.find('\n', ++start), text.size());
     const std::string_view line = text.substr(start, end - start);

@@ -31,7 +31,7 @@ class DeviationSums {
 
   const NumberedOrder& order_;
   std::unordered_map<const Node*, const Node*> summed_;
-  std::vector<char> needed_;  // by number of the node; empty: all
+  std::vector<char> needed_;  // whether each node is needed, by number; empty: all are
 };
 
 }  // namespace tenon

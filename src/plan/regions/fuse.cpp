@@ -21,7 +21,8 @@ namespace {
 
 // Longer rows do not stay in cache. On a GPU, where one thread block handles one row, they leave
 // blocks idle.
-constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
+// A full reduction of at most this many elements is one row.
+constexpr std::int64_t kMaxWholeRow = 4096;
 
 // Whether an activation is rounded to 16 bits and cast up. It is stored in 16 bits, and each reader
 // casts it to float32.
@@ -55,7 +56,7 @@ class Fuser {
 
   void place(int k) {
     const Item& item = groups_.item(k);
-    // A number that is requested as a result needs a kernel that writes it; lower() has inserted a
+    // A number that is a requested result needs a kernel that writes it: lower() has inserted a
     // copy.
     if (item.kind == OpKind::Leaf && item.op != Op::Random) return;
     if (item.kind == OpKind::Contraction) {
@@ -75,8 +76,8 @@ class Fuser {
     if (item.deviations) join_sum(k);
   }
 
-  // The sum of a value and the sum of its squared deviations go into one loop nest, whichever group
-  // computes the value.
+  // The sum of a value and the sum of its squared deviations are computed in one loop nest,
+  // whichever group computes the value.
   void join_sum(int k) {
     const Ref& arg = groups_.item(k).args[0];
     for (const int other : groups_.item(arg.item).users) {
@@ -145,7 +146,7 @@ class Fuser {
       per_row = is_linear(arg, base_item.shape) && may_be_per_row(ours, theirs);
       if (!per_row && !(ours.space == theirs.space &&
                         reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
-        return note_stop(k, base, "gives one value a row, which is read in another pattern");
+        return note_stop(k, base, "computes one value per row, which is read in another pattern");
       if (base_item.shape.numel() == 1 && would_keep_others(base, k))
         return note_stop(k, base, "is one value, and its other readers would wait longer");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
@@ -169,7 +170,8 @@ class Fuser {
                        [this](int user) { return groups_.item(user).op == Op::Max; });
   }
 
-  // Whether other groups read the item and would wait longer if its group contained the group of k.
+  // Whether other groups read the item and would have to wait for more groups if its group also
+  // contained the group of k.
   bool would_keep_others(int item, int k) const {
     const int a = groups_.owner(item), b = groups_.owner(k);
     const auto elsewhere = [&](int user) {
@@ -201,13 +203,13 @@ class Fuser {
     return ours.space != theirs.space;
   }
 
-  // The role of an item once the group with this number (-1: none) computes one value for each row.
+  // The role of an item after the group with this number (-1: none) has become one value per row.
   Role role_after(int item, int per_row) const {
     return groups_.owner(item) == per_row ? Role::PerRow : groups_.role(item);
   }
 
-  // Every argument that one side takes from the other must be available when the loop nest reaches
-  // the item.
+  // Every value that group a reads from group b, or b from a, must be available when the shared
+  // loop nest reaches the item.
   bool edges_allow(int a, int b, int per_row, const Shape& space, int rows) const {
     for (int side : {a, b})
       for (int i : groups_.group(side).items)
@@ -250,7 +252,7 @@ class Fuser {
             return note_stop(k, base, "reduces some axes of a row and not others");
           for (const Ref& arg : groups_.item(i).args)
             if (arg.shape == theirs.space && !row_merges(arg, rows) && groups_.external(arg, a, b))
-              return note_stop(k, base, "has rows that lie scattered in memory");
+              return note_stop(k, base, "has rows that are not contiguous in memory");
         }
     if (!groups_.assignments_allow(a, b))
       return note_stop(k, base, "reads a variable, which this loop nest assigns, in another order");

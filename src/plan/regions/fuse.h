@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-/// With fusion disabled every item is a group of its own. Nothing is recomputed yet (remake.h).
-/// `tally`: what the passes did that run on the groups.
+/// Returns the groups. With fusion disabled every item is a group of its own. Nothing is recomputed
+/// yet (remake.h). `tally` receives the times and counts of the passes that work on groups.
 Fused fuse(const Lowered& graph, const PlanOptions& options, PassTally& tally);
 
 }  // namespace tenon

@@ -44,7 +44,7 @@ struct Lowered {
   std::vector<Item> items;   // arguments before users
   std::vector<int> outputs;  // one item for each root; for an assignment its Assign item
   bool stores_rounded =
-      false;  // images that are rounded on the way (plan/precision/lower_activation_precision.h)
+      false;  // activations are stored rounded (plan/precision/lower_activation_precision.h)
 };
 
 /// Whether the reference reads its base from end to end in order.

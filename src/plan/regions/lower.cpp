@@ -111,7 +111,8 @@ class Lowering {
     if (!permuted && is_recomputed(node, args))
       return tally_.timed(kRecomputeCentered, [&] { nodes_.recompute(&node, std::move(args)); });
     if (node.op == Op::Result) {
-      // An engine writes each result once, even if equal nodes were not shared.
+      // Each result of an op is one item, because an engine writes it once. Equal nodes may not
+      // have been merged.
       const std::pair of{args[0].item, node.attrs.as<ResultAttrs>().index};
       const auto [known, is_first] = results_.emplace(of, nodes_.size());
       if (!is_first) {
@@ -370,7 +371,7 @@ class Lowering {
     const Item& base = nodes_[ref.item];
     const bool computed = base.kind != OpKind::Leaf || base.op == Op::Random;
     int item = computed && is_linear(ref, base.shape) ? ref.item : nodes_.copy(ref, node.label);
-    // The copy belongs to this result alone.
+    // This result gets a copy of its own.
     if (options_.results_apart && nodes_[item].wanted)
       item = nodes_.copy_again(nodes_.whole(item), node.label);
     nodes_[item].wanted = true;

@@ -92,7 +92,8 @@ Ref ImageLowering::filters(const Node* node, std::uint32_t label) {
   return channels_first(nodes_.whole(laid->second));
 }
 
-// What `ref` reads with axis 1 innermost in memory; transposed if it is not, once for all readers.
+// The value of `ref` with axis 1 innermost in memory. If it is not, transposes it once for all
+// readers.
 Ref ImageLowering::channels_inside(const Ref& ref, std::uint32_t label) {
   const Ref permuted = channels_last(ref);
   if (nodes_.has_memory(ref) && is_linear(permuted, nodes_[ref.item].shape)) return ref;
@@ -111,7 +112,7 @@ void ImageLowering::add_pooling(const Node& node, std::vector<Ref> args) {
   };
   NumberedPools::Pool* const pool = pools_.find(node);
   const bool pools = node.op == NumberedPools::kOp;
-  // belongs to a gradient, and nothing else requests the maxima
+  // The pooling belongs to a gradient, and nothing else reads the maxima.
   if (pool != nullptr && pool->item < 0)
     pool->item = add_pool(node, lie(args[0]), pools ? node.shape : node.input(1)->shape);
   if (pool != nullptr && pools) {

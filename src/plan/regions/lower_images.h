@@ -1,5 +1,5 @@
 // Lowering of images that a GPU stores in NHWC (plan/layout/layout.h): convolutions, pooling, and
-// what is computed from their results.
+// ops that read their results.
 #pragma once
 
 #include <cstdint>

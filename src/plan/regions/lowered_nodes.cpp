@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-/// What a reference reads, as a key of maps.
+/// A key for maps that identifies what a reference reads.
 std::string key_of(const Ref& ref) {
   std::string key(reinterpret_cast<const char*>(&ref.item), sizeof ref.item);
   key.append(reinterpret_cast<const char*>(&ref.offset), sizeof ref.offset);

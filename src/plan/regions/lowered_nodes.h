@@ -37,29 +37,29 @@ class LoweredNodes {
   Ref whole(int item, const Shape& shape) const;
   /// Whether the reference reads memory, and not one number or a count.
   bool has_memory(const Ref& ref) const;
-  /// What `ref` reads, as a reference that reads its base from end to end. Convolutions, pooling
-  /// and data movement accept nothing else.
+  /// A reference to the same elements that reads its base from end to end; a copy if necessary.
+  /// Convolutions, pooling and data movement accept nothing else.
   Ref contiguous(const Ref& ref, std::uint32_t label);
 
   /// How users read a node that has been lowered.
   Ref& place(const Node* node) { return refs_[order_.index[node]]; }
-  /// The same for any input. A recomputed node is added again for each user, and a cast that was
-  /// put off is added now.
+  /// The same for any input. Adds a recomputed node again for each user, and a delayed cast now.
   Ref ref_of(const Node* node);
 
   /// Every user computes the node itself, from these arguments.
   void recompute(const Node* node, std::vector<Ref> args) { again_.emplace(node, std::move(args)); }
   /// The arguments of a recomputed node; null for any other node.
   const std::vector<Ref>* arguments_of_recomputed(const Node* node) const;
-  /// The cast of `input` becomes an item when a user reads it. Convolutions may read its input.
+  /// Delays a cast: it becomes an item when a user reads it. Convolutions may read `input`
+  /// directly.
   void put_off_cast(const Node* cast, const Ref& input) { casts_.emplace(cast, input); }
-  /// The input of a cast that was put off; null for any other node.
+  /// The input of a delayed cast; null for any other node.
   const Ref* input_of_cast(const Node* node) const;
 
  private:
   const NumberedOrder& order_;
   std::vector<Item> items_;
-  std::vector<Ref> refs_;  // by number of the node; without an item: not lowered yet
+  std::vector<Ref> refs_;  // by number of the node; no item: the node is not lowered yet
   std::unordered_map<const Node*, std::vector<Ref>> again_;
   std::unordered_map<const Node*, Ref> casts_;
   std::unordered_map<std::string, int> copies_;

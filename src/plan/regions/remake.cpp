@@ -4,8 +4,8 @@
 // (RemakeTraits). Examples: a normalised activation, recomputed from its input and one mean for
 // each row; the slope of an activation function, recomputed from the function's argument.
 //
-// Recomputation is the same arithmetic on the same operands. Variables are no source, because they
-// may be assigned in between.
+// Recomputation repeats the same arithmetic on the same operands, so results do not change. It does
+// not start from variables, because they may be assigned in between.
 //
 // On a GPU a stored value is also recomputed if the reading kernel already loads everything the
 // value is computed from and the arithmetic is small: the mask of an activation function behind a
@@ -26,13 +26,14 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMostItems = 48;  // of a group including what it recomputes, as in grouping.h
-constexpr std::size_t kMostSteps = 24;  // to recompute one value
+// Items of a group, including recomputed ones, as in grouping.h.
+constexpr std::size_t kMostItems = 48;
+constexpr std::size_t kMostSteps = 24;  // items that recompute one value
 constexpr std::int64_t kSmall = 64;     // size ratio from which reading a source is considered free
-// OpCost of one element up to which a stored value is recomputed. A GPU computes this much while it
-// waits for memory.
+// Largest OpCost per element at which a stored value is recomputed. A GPU computes this much while
+// it waits for memory.
 constexpr std::int64_t kFree = 40;
-constexpr std::int64_t kFewBytes = 16384;  // smaller values are not worth it
+constexpr std::int64_t kFewBytes = 16384;  // smaller values are not recomputed
 
 std::int64_t bytes_of(const Item& item) {
   return item.shape.numel() * static_cast<std::int64_t>(item_size(item.dtype));
@@ -43,7 +44,7 @@ bool reads(const Item& user, int k) {
                      [k](const Ref& arg) { return arg.item == k; });
 }
 
-/// What recomputing an item needs.
+/// How an item can be recomputed.
 struct Recipe {
   FlatIntSet steps;    // items, including the item itself
   FlatIntSet sources;  // items that are read
@@ -76,7 +77,7 @@ class Remaker {
     }
     if (is_cheap_)
       for (int b = 0; b < static_cast<int>(f_.groups.size()); ++b)
-        for (const int i : worth_sparing(b)) spare(b, i);
+        for (const int i : worth_recomputing(b)) recompute_instead(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
       f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
     drop_unread();
@@ -96,8 +97,8 @@ class Remaker {
   bool is_small(int source, int beside) const {
     return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
   }
-  /// Whether `i` casts the value `rounded` to float32. Then `rounded` is stored, and not what is
-  /// computed from it.
+  /// Whether `i` casts the value `rounded` to float32. If so, `rounded` is the value that is
+  /// stored.
   bool is_cast_up(int rounded, int i) const {
     const Item &from = g_.items[at(rounded)], &to = g_.items[at(i)];
     return to.op == Op::Cast && from.op == Op::Cast && is_simple(rounded) &&
@@ -131,9 +132,9 @@ class Remaker {
     return true;
   }
 
-  /// Whether the kernel with this assignment (-1: none) can run after any other kernel: nothing
-  /// waits for it, and it reads no variable that another assignment changes, which would have to
-  /// wait for it in turn.
+  /// Whether the kernel with this assignment (-1: none) may run after any other kernel. Nothing may
+  /// wait for it. It may not read a variable that another assignment changes, because that
+  /// assignment would have to wait for it.
   bool may_wait(int assignment) const {
     if (assignment < 0) return true;
     const int owner = f_.group_of[at(assignment)];
@@ -148,7 +149,7 @@ class Remaker {
   }
 
   /// The items that group b reads and for which recomputation may pay.
-  std::vector<int> worth_sparing(int b) const {
+  std::vector<int> worth_recomputing(int b) const {
     std::vector<int> items;
     const Group& group = f_.groups[at(b)];
     const bool computes = group.contraction < 0 || group.items.size() > 1;
@@ -159,7 +160,7 @@ class Remaker {
   }
 
   /// Group b recomputes item `i` from its other operands, instead of reading it.
-  void spare(int b, int i) {
+  void recompute_instead(int b, int i) {
     const int a = f_.group_of[at(i)];
     if (a < 0 || a == b) return;
     Recipe recipe;
@@ -199,8 +200,8 @@ class Remaker {
 
   bool is_mask(int i) const { return g_.items[at(i)].dtype == DType::Bool; }
 
-  /// Whether everything that group b would read to recompute an item is stored until then anyway:
-  /// another group reads it that is at least as deep in the graph.
+  /// Whether everything that group b needs to recompute an item stays stored until then anyway,
+  /// because a group that is at least as deep in the graph reads it.
   bool is_kept(const Recipe& recipe, int b) const {
     return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
       const FlatIntSet& readers = readers_[at(source)];
@@ -230,7 +231,7 @@ class Remaker {
     return depth;
   }
 
-  /// Of one element, in the units of OpCost.
+  /// Cost per element, in the units of OpCost.
   std::int64_t cost_of(const Recipe& recipe) const {
     std::int64_t cost = 0;
     for (const int step : recipe.steps) cost += op_row(g_.items[at(step)].op).cost.f32;
@@ -285,8 +286,8 @@ class Remaker {
     return std::all_of(made_[at(b)].begin(), made_[at(b)].end(), in_order);
   }
 
-  /// Drops what an epilogue computed only for groups that now recompute it. Without it the product
-  /// may have no epilogue at all.
+  /// Removes epilogue items whose only readers now recompute them. The product may then have no
+  /// epilogue at all.
   void drop_unread() {
     const std::vector<char> outside = read_outside(g_, f_);
     for (Group& group : f_.groups) {
@@ -294,7 +295,7 @@ class Remaker {
       std::vector<int> all = group.items;
       all.insert(all.end(), group.remade.begin(), group.remade.end());
       std::sort(all.begin(), all.end());
-      FlatIntSet read;  // by items that stay
+      FlatIntSet read;  // items that the remaining items read
       for (auto i = all.rbegin(); i != all.rend(); ++i) {
         const Item& item = g_.items[at(*i)];
         const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);
@@ -315,7 +316,7 @@ class Remaker {
   const bool is_cheap_;
   const std::vector<int> assignment_of_;  // by item
   std::vector<FlatIntSet> made_, read_;   // by group: items recomputed there, items read
-  std::vector<FlatIntSet> readers_;       // by item: other groups
+  std::vector<FlatIntSet> readers_;       // other groups that read it, by item
   std::vector<int> depth_;                // by group, on a GPU
 };
 

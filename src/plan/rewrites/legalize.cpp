@@ -1,5 +1,4 @@
-// Each op's row of the op table says how it is written in other ops; here is decided which ones
-// are.
+// Decides which ops are written in other ops. The op table says how.
 #include "plan/rewrites/legalize.h"
 
 #include "graph/node.h"

@@ -59,13 +59,13 @@ class Selections {
   std::unordered_map<const Node*, Branches> branches_;
 };
 
-// Scans with the same body and equal inputs, which differ only in the requested results; or one
-// scan, if loops are not merged.
+// Scans with the same body and equal inputs, which differ only in the requested results. If loops
+// are not merged, one scan.
 struct Loop {
   const Node* first = nullptr;
-  // of the body: carries first, then the results of each step that are read
+  // Results of the body: first the carries, then the per-step results that are read.
   std::vector<Tensor> results;
-  std::unordered_map<const Node*, std::int64_t> number;  // of the results after the carries
+  std::unordered_map<const Node*, std::int64_t> number;  // number of each result after the carries
   Tensor scan;                                           // the merged scan
 };
 
@@ -183,7 +183,8 @@ class Loops {
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
-  std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // by cond
+  // Numbers of the results that are read, by cond.
+  std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;
 };
 
 // Pads the rows of stacked inputs and results. GPU kernels expect values to start at the alignment
@@ -263,7 +264,7 @@ Roots inline_branches(Roots roots, const PlanOptions&) {
     return std::any_of(nodes.begin(), nodes.end(),
                        [](const Node* node) { return !node->realised() && is_cond_result(*node); });
   };
-  while (has_cond()) {  // a branch may hold another one
+  while (has_cond()) {  // a branch may contain another cond
     Selections selections;
     roots = rewrite(roots, [&selections](Node& node, std::span<const Tensor> inputs) {
       return selections.rewritten(node, inputs);

@@ -401,7 +401,7 @@ class RowConverter {
       rows_;  // by total number of columns and number of classes
   std::map<PaddedKey, Tensor> padded_;
   std::unordered_map<const Node*, Tensor> whole_;  // padded tensors by the slice taken from them
-  std::unordered_set<const Node*> zeroed_;         // those with zeros in the padded columns
+  std::unordered_set<const Node*> zeroed_;  // padded tensors with zeros in the padded columns
   // padded versions of other nodes: numbers, ramps, broadcasts
   std::unordered_map<const Node*, Tensor> grown_;
   std::vector<Tensor> kept_;  // keeps the keys of grown_ alive

@@ -21,7 +21,8 @@
 namespace tenon {
 namespace {
 
-/// Kernels for stride 1 are fast if they round operands and there are enough channels.
+/// Whether the rewrite pays: kernels for stride 1 are fast if they round operands and have enough
+/// channels.
 bool pays(const Node& node, const ContractionAttrs& attrs, const Shape& w) {
   constexpr std::int64_t kChannels = 16;
   const DType dtype = node.input(0)->dtype;
@@ -33,7 +34,7 @@ bool pays(const Node& node, const ContractionAttrs& attrs, const Shape& w) {
 
 /// One axis of an image: its phases and their positions.
 struct Phases {
-  std::int64_t stride, phases, taps;  // phases with taps; taps of each phase
+  std::int64_t stride, phases, taps;  // phases that have taps; taps of each phase
   std::int64_t front, behind;         // zeros around the filter
   std::int64_t first, count;          // positions of each phase that are in the result
 

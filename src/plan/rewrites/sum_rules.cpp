@@ -99,12 +99,13 @@ Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
     x = right.defined() ? a : b;
     changed = true;
   }
-  // Without a factor the user may want exactly this sum: the rounding error, to correct a variance.
+  // Without a factor, the user may want exactly this sum: for example the rounding error that
+  // corrects a variance.
   if (!changed) return {};
   if (is_without_mean(x, node)) return splat_constant(node.dtype, node.shape, {Scalar(0)});
   Tensor total = make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&x, 1));
-  // In the order in which they were written, so that no factor overflows that would be balanced by
-  // the next.
+  // Multiplies in the order in which the factors were written. In another order, an intermediate
+  // product may overflow.
   for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
     const Tensor operands[2] = {total, *factor};
     total = make_node(Op::Mul, node.dtype, node.shape, {}, operands);

@@ -15,7 +15,7 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
       step.kernel = engine->prepare(step.region, values, options.threads);
       step.engine = engine;
       return;
-    } catch (const NotSupported& e) {  // a library that turns out to have no kernel for the region
+    } catch (const NotSupported& e) {  // for example, a library has no kernel for the region
       passed_over += cat(passed_over.empty() ? "" : "; ", engine->name(), ": ", e.what());
     }
   }

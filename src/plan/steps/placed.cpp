@@ -118,7 +118,7 @@ class CollectiveKernel final : public Kernel {
   const CollectiveKind kind_;
   const std::vector<ValueId> inputs_, outs_;
   std::vector<Device> members_;
-  std::int64_t count_ = 0;  // as Communicator counts elements
+  std::int64_t count_ = 0;  // number of elements as Communicator counts them
   DType dtype_ = DType::Float32;
   int root_ = 0;
 };
@@ -129,7 +129,7 @@ class CallEngine final : public Engine {
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Data &&
                       region.opaque.bodies.size() == 1;
-    if (!mine) *why = "it is no part of a program on several devices";
+    if (!mine) *why = "it is not a part of a program on several devices";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value>,
@@ -143,7 +143,7 @@ class TransferEngine final : public Engine {
   const char* name() const override { return "transfer"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::ToDevice;
-    if (!mine) *why = "nothing changes its device";
+    if (!mine) *why = "it is not a transfer";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -158,7 +158,7 @@ class CollectiveEngine final : public Engine {
   const char* name() const override { return "collective"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Collective;
-    if (!mine) *why = "no group exchanges anything";
+    if (!mine) *why = "it is not a collective";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -186,7 +186,7 @@ const char* name_of(CollectiveKind kind) {
 struct Part {
   Device device;
   std::vector<Node*> nodes;    // inputs before users
-  std::vector<Node*> exports;  // read by others, requested, or assignments
+  std::vector<Node*> exports;  // read by other parts, requested, or assignments
 };
 
 class Cutter {
@@ -229,7 +229,7 @@ class Cutter {
  private:
   using Key = std::pair<int, std::tuple<bool, Device::Kind, std::int16_t>>;
 
-  // Requested numbers are computed on the first device.
+  // Requested constants without a device are computed on the first device.
   static std::vector<Tensor> placed_roots(std::span<const Tensor> roots, Device device) {
     std::vector<Tensor> placed(roots.begin(), roots.end());
     for (Tensor& root : placed) {
@@ -281,7 +281,7 @@ class Cutter {
     }
   }
 
-  // The node that computes a node's value: assignments are computed as roots.
+  // The node that computes the value of `node`. Assignments pass their value on.
   static Node* value_of(Node* node) {
     while (!node->realised() && (node->op == Op::WithUpdates || node->op == Op::Assign))
       node = node->input(node->op == Op::Assign ? 1 : 0);
@@ -380,7 +380,7 @@ class Cutter {
       op.outs = {values_.at(&node)};
       region.title = cat("to ", node.device.str(), " ", node.dtype, node.shape);
     } else {
-      // Each member receives its results even if nothing reads them.
+      // A member receives all its results, even those that nothing reads.
       for (std::int64_t k = 0; k < op_info(Op::Collective).result_count(node); ++k)
         op.outs.push_back(result_of_member(node, k));
       region.title = cat(name_of(node.attrs.as<CollectiveAttrs>().kind), " ", op.outs.size(), " x ",
@@ -501,7 +501,7 @@ class Cutter {
   int last_level_ = 0;
   std::map<Key, Part> parts_;
   std::unordered_map<const Node*, ValueId> values_;
-  // of collectives, by node and rank
+  // Results of collectives, by node and rank.
   std::map<std::pair<const Node*, std::int64_t>, ValueId> results_;
 };
 

@@ -55,7 +55,7 @@ bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOp
       step.configuration = choice.configuration;
       return true;
     }
-  } catch (const NotSupported& e) {  // a table from another version of this library
+  } catch (const NotSupported& e) {  // for example, a table from another version of the library
     step.passed_over = cat(engine->name(), ": ", e.what());
   }
   advice.choice.reset();
@@ -70,7 +70,7 @@ bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, cons
     if (step.kernel == nullptr)
       step.kernel =
           like.engine->prepare_as(like.configuration, step.region, program.values, options.threads);
-  } catch (const NotSupported&) {  // for example: a library is out of memory
+  } catch (const NotSupported&) {  // for example, a library is out of memory
     return false;
   }
   step.engine = like.engine;
@@ -178,10 +178,11 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   return bytes;
 }
 
-/// Two kinds of steps: those that may reject an out-of-range index, and those that assign a
-/// variable without depending on the data (a step counter). Where the host sees values while a call
-/// runs, the former run first; otherwise a rejected call would still advance the counter. Only
-/// index checks that need no product are waited for, so the memory peak stays the same.
+/// Keeps two kinds of steps in order: steps that may reject an out-of-range index, and steps that
+/// assign a variable without depending on the data (such as a step counter). If the host sees
+/// values during a call, the index checks run first; otherwise a rejected call would still advance
+/// the counter. Only index checks that need no product are waited for, so the memory peak stays the
+/// same.
 class Checks {
  public:
   Checks(const Program& program, const std::vector<std::vector<int>>& after,
@@ -253,7 +254,7 @@ class Ordering {
   std::vector<int> run() {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
-      throw InternalError("the steps of a program depend on each other in a circle");
+      throw InternalError("the steps of a program have a cyclic dependency");
     if (delays_)
       tally_.count(
           kDelayLeafSteps,
@@ -332,7 +333,7 @@ class Ordering {
   const bool greedy_, by_path_, delays_;
   ReadersLeft left_;
   std::vector<std::vector<int>> after_;
-  // steps that each step still waits for; the longest path behind each step
+  // Number of steps that each step still waits for; longest path behind each step.
   std::vector<int> waiting_, path_;
   std::vector<std::int64_t> costs_;
   std::vector<State> states_;

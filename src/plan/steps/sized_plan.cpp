@@ -21,8 +21,8 @@ struct Collect {
   void size(std::int64_t size) { sizes.push_back(size); }
 };
 
-// The plan without what is made anew for each size (kernels, texts about sizes), with steps in
-// planning order.
+// The plan without the data that is recomputed for each size (kernels, texts about sizes). Steps
+// are in planning order.
 Program skeleton(const Program& p) {
   Program out;
   out.values = p.values;
@@ -69,7 +69,7 @@ std::shared_ptr<const SizedPlan> SizedPlan::learn(const GraphForm& a, const Prog
                                                   const GraphForm& b, const Program& plan_b) {
   if (a.fixed != b.fixed || a.sizes.size() != b.sizes.size()) return nullptr;
   auto out = std::make_shared<SizedPlan>();
-  // The smallest change: other changes are multiples of it.
+  // The smallest change. All other changes must be multiples of it.
   std::int64_t least = 0;
   for (std::size_t k = 0; k < a.sizes.size(); ++k) {
     const std::int64_t change = std::abs(a.sizes[k] - b.sizes[k]);
@@ -151,7 +151,7 @@ bool SizedPlan::learn_extents(const GraphForm& form) {
       Extent product = {1, 0};
       for (std::uint32_t j = i; j < tensor.rank; ++j) {
         const auto [base, slope] = extents[tensor.first + j];
-        // the byte count is not linear in the size
+        // The product is not linear in the size.
         if (slope != 0 && product.slope != 0) return false;
         product = {product.base * base, product.base * slope + product.slope * base};
         all.push_back(product);
@@ -232,7 +232,7 @@ std::shared_ptr<const Program> SizedPlan::at_size(std::int64_t size,
   for (const Inner& inner : inner_)
     p.steps[inner.step].region.opaque.bodies[inner.body] = inner.plan->at_size(size, inside);
   choose_engines(p, options);
-  PassTally untold;  // the first plan's passes have been recorded
+  PassTally untold;  // not reported, because the first plan's passes are recorded
   order_steps(p, std::exchange(p.before, {}), options, untold);
   plan_memory(p, options);
   p.planning_ms =

@@ -93,8 +93,8 @@ class SizedPlan {
   std::vector<std::int64_t> constants_;  // numbers and extents that never change, in order
   std::vector<Extent> extents_;          // extents that change
   std::vector<Limit> limits_;
-  Program plan_;               // of the first size, with steps in planning order
-  std::vector<Line> numbers_;  // of the plan
+  Program plan_;               // the plan of the first size, with steps in planning order
+  std::vector<Line> numbers_;  // varying numbers of the plan
   struct Inner {               // a body of a loop or a branch
     std::size_t step = 0, body = 0;
     std::shared_ptr<const SizedPlan> plan;

@@ -69,7 +69,7 @@ class RegionCheck {
   }
   const Value& value(ValueId id) const {
     require(id >= 0 && id < static_cast<ValueId>(p_.values.size()), "names value ", id,
-            ", which is none");
+            ", which does not exist");
     return p_.values[at(id)];
   }
 
@@ -102,7 +102,7 @@ class RegionCheck {
     for (const Region& part : region_.parts) {
       if (part.kind != RegionKind::Map) continue;
       require(part.axis >= 0 && part.axis < part.map.space.rank(), "cuts ", part.title,
-              " along axis ", part.axis, ", which it has not");
+              " along axis ", part.axis, ", which does not exist");
       const char* why = list_accesses(part, map_slices, p_.values, region_.samples, met);
       require(why == nullptr, "cuts ", part.title, ", which ", why == nullptr ? "" : why);
     }
@@ -127,11 +127,11 @@ class RegionCheck {
     std::vector<PartBand> bands;
     for (std::int64_t first = 0; first < rows; first += region_.band) {
       const Rows made{first, std::min(region_.band, rows - first)};
-      require(list_bands(region_, parts, made, true, bands), "does not hand rows on");
+      require(list_bands(region_, parts, made, true, bands), "does not pass rows on");
       for (std::size_t k = 0; k < bands.size(); ++k) {
         const Rows &out = bands[k].made, &in = bands[k].read;
         require(out.first >= 0 && out.count > 0 && out.first + out.count <= parts[k].rows,
-                "makes rows of ", region_.parts[k].title, " which it has not");
+                "computes rows of ", region_.parts[k].title, " that do not exist");
         require(parts[k].operand == kNoValue ||
                     (in.first >= 0 && in.count > 0 && in.first + in.count <= parts[k].operand_rows),
                 "has bands in which ", region_.parts[k].title, " reads nothing");
@@ -162,10 +162,10 @@ class RegionCheck {
       };
       require(instr.code != MapCode::Compute || !instr.per_row ||
                   std::all_of(std::begin(instr.args), std::end(instr.args), is_of_row),
-              "computes one value a row of values of elements");
+              "computes a per-row value from per-element values");
       if (instr.code != MapCode::Load) continue;
       require(instr.dtype == value(instr.view.value).dtype, "loads value ", instr.view.value,
-              " in another type");
+              " in another dtype");
       check_view(instr.view, map.space);
     }
   }
@@ -173,13 +173,14 @@ class RegionCheck {
   void check_map(const MapProgram& map) const {
     check_instrs(map);
     const auto source = [&](int k) -> const MapInstr& {
-      require(k >= 0 && k < static_cast<int>(map.instrs.size()), "stores what it does not make");
+      require(k >= 0 && k < static_cast<int>(map.instrs.size()),
+              "stores an instruction that does not exist");
       return map.instrs[at(k)];
     };
     for (const MapStore& store : map.stores) {
       const MapInstr& made = source(store.source);
       require(value(store.view.value).bytes == 0 || made.dtype == value(store.view.value).dtype,
-              "stores value ", store.view.value, " in another type");
+              "stores value ", store.view.value, " in another dtype");
       check_view(store.view, map.space, made.per_row);
     }
     for (const MapReduce& reduce : map.reduces) {
@@ -192,7 +193,7 @@ class RegionCheck {
         const std::int64_t rows = map.space[0] * map.space[1];
         require(
             region_.kind == RegionKind::Contraction && reduce.axes == 3 && rows % reduce.rows == 0,
-            "reduces some rows of what is no product's result");
+            "reduces groups of rows, but is not a product");
         left *= rows / reduce.rows;
       }
       require(value(reduce.value).shape.numel() == left, "reduces to ", left,
@@ -207,7 +208,7 @@ class RegionCheck {
     require(c.out == kNoValue || value(c.out).shape.numel() == c.out_shape.numel(),
             "writes a result of another size");
     require(c.out != kNoValue || !region_.writes.empty(), "writes no result");
-    require(c.has_epilogue != region_.map.instrs.empty(), "has half an epilogue");
+    require(c.has_epilogue != region_.map.instrs.empty(), "has an incomplete epilogue");
     if (!c.has_epilogue) return;
     require(region_.map.space == epilogue_space(c.op, c.out_shape, c.channels_last),
             "has an epilogue over another space");
@@ -314,9 +315,9 @@ class Flow {
       const bool has_memory = p_.values[v].kind != Value::Kind::Elided;
       const bool is_read = !readers_[v].empty();
       if (has_memory && !is_read)
-        throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
+        throw InternalError(cat("value ", v, " is read by no step: a reader was lost"));
       if (!has_memory && (is_read || written_[v] != 0))
-        throw InternalError(cat("value ", v, " has no memory and is asked for"));
+        throw InternalError(cat("value ", v, " has no memory, but is read or written"));
     }
   }
 
@@ -374,7 +375,7 @@ class Flow {
   const Program& p_;
   int step_ = 0;
   std::vector<char> written_;
-  Lists readers_;       // steps, by value
+  Lists readers_;       // steps that read each value
   int looked_at_ = -1;  // the step that the following members describe
   PartsOf part_reads_, part_writes_;
   std::vector<int> waits_of_;  // by step in planning order: the last step that waits for it
@@ -463,11 +464,11 @@ void check_accesses(const Program& program) {
     const Value& value = program.values[v];
     const bool has_memory = value.kind != Value::Kind::Elided;
     if (has_memory && read[v] == 0)
-      throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
+      throw InternalError(cat("value ", v, " is read by no step: a reader was lost"));
     if (has_memory && written[v] == 0 && !is_given(value))
       throw InternalError(cat("value ", v, " is read and never written"));
     if (!has_memory && (read[v] != 0 || written[v] != 0))
-      throw InternalError(cat("value ", v, " has no memory and is asked for"));
+      throw InternalError(cat("value ", v, " has no memory, but is read or written"));
   }
 }
 

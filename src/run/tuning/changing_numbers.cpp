@@ -38,7 +38,7 @@ Tensor in_shape_of(const Node& node, Tensor leaf) {
                             : make_node(Op::Expand, node.dtype, shape, {}, std::span(&leaf, 1));
 }
 
-constexpr std::size_t kAligned = 64;  // bytes; engines may rely on it for leaves
+constexpr std::size_t kAligned = 64;  // bytes of alignment that engines may rely on for leaves
 
 // The value of a slice of rows.
 Tensor slice_leaf(const Node& slice, Device device) {
@@ -77,7 +77,7 @@ bool is_slice_of_rows(const Node& node) noexcept {
 
 std::optional<std::vector<char>> NumberHistory::note(std::span<const std::uint64_t> numbers) {
   if (last_.empty()) {
-    // If memory ends on the way, `last_` is still empty.
+    // If an allocation fails, `last_` is still empty.
     changes_.assign(numbers.size(), 0);
     leaves_.assign(numbers.size(), 0);
     last_.assign(numbers.begin(), numbers.end());
@@ -111,9 +111,10 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
                                                              std::vector<std::uint32_t>& unfit) {
   auto out = std::make_shared<ChangingNumbers>();
   const std::vector<Node*>& nodes = order.nodes;
-  std::vector<std::int32_t> step_of(nodes.size(), -1);  // of constants and what is folded from them
-  std::vector<Scalar> value;                            // by step
-  std::vector<char> changes;                            // by step
+  // Steps of constants and of values folded from them.
+  std::vector<std::int32_t> step_of(nodes.size(), -1);
+  std::vector<Scalar> value;  // by step
+  std::vector<char> changes;  // by step
   Substitution instead;
   std::vector<Tensor> made, slices;
   std::size_t number = 0;
@@ -152,7 +153,7 @@ std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder
     value.push_back(*folded);
     changes.push_back(is_changing ? 1 : 0);
   }
-  // Those that something else than a constant reads become leaves.
+  // A changing expression becomes a leaf if a node other than a constant reads it.
   NodeIndex leaf_of, source;  // source: leaves of the original graph, then the new ones
   const auto add_leaf = [&](const Node& node, std::int64_t summands) {
     const std::int32_t step = step_of[order.index[&node]];

@@ -28,12 +28,12 @@ namespace tenon {
 /// Whether a node is a slice of rows of a value that does not change: its first row is a number.
 bool is_slice_of_rows(const Node& node) noexcept;
 
-/// The words that the numbers of one graph had so far.
+/// The values that the numbers of one graph had so far, as words.
 class NumberHistory {
  public:
   /// Records the numbers of an evaluation. Returns which of them are leaves, if any is.
   std::optional<std::vector<char>> note(std::span<const std::uint64_t> numbers);
-  /// From now on these numbers are never leaves.
+  /// Makes these numbers constants from now on.
   void build_in(std::span<const std::uint32_t> numbers) noexcept;
   std::int64_t bytes() const noexcept;
 
@@ -42,7 +42,7 @@ class NumberHistory {
   std::vector<char> changes_, leaves_;
 };
 
-/// A graph in which some numbers are leaves, and what computes the values of these leaves.
+/// A graph in which some numbers are leaves, and the host computation of these leaves' values.
 class ChangingNumbers {
  public:
   struct Graph {
@@ -50,9 +50,9 @@ class ChangingNumbers {
     NumberedOrder order;
     std::vector<Node*> leaves;
   };
-  /// `order`: all nodes of the graph of `roots`. `leaves`: which of its numbers are leaves, in this
-  /// order. Null if numbers are part of something that only a constant can be, a 16-bit or bool
-  /// value: these are then in `unfit`.
+  /// `order`: all nodes of the graph of `roots`. `leaves`: which of its numbers become leaves, in
+  /// this order. Returns null if a number is part of a value that can only be a constant, a 16-bit
+  /// or bool value; `unfit` then has these numbers.
   static std::shared_ptr<const ChangingNumbers> make(const NumberedOrder& order,
                                                      std::span<const Tensor> roots,
                                                      std::span<const char> leaves, Device device,
@@ -67,21 +67,21 @@ class ChangingNumbers {
   std::vector<Node*> leaves(std::span<Node* const> own, std::span<const Tensor> values) const;
 
  private:
-  // A constant, or what is folded from constants.
+  // A constant, or a value folded from constants.
   struct Step {
     std::uint32_t node = 0;
-    std::int32_t in[2] = {-1, -1};  // steps
-    std::int32_t number = -1;       // of a constant that is a leaf
+    std::int32_t in[2] = {-1, -1};  // earlier steps
+    std::int32_t number = -1;       // number of the constant, if it is a leaf
   };
   struct Leaf {
     std::int32_t step = 0;
-    std::int64_t summands = 0;  // of a sum that it divides; 0: of none
+    std::int64_t summands = 0;  // number of summands, if the leaf divides a sum; otherwise 0
   };
   // Adds the numbers that a step is computed from.
   void add_numbers(std::int32_t step, std::vector<std::uint32_t>& numbers) const;
   std::vector<Step> steps_;
   std::vector<Leaf> leaves_;
-  std::vector<std::uint32_t> slices_;  // nodes; their leaves come after the others
+  std::vector<std::uint32_t> slices_;  // nodes; their leaves come after the other leaves
   std::vector<std::int32_t> source_;   // of each slot: a leaf of the original graph, or ~leaf
 };
 

@@ -23,7 +23,7 @@
 namespace tenon {
 namespace {
 
-// A size whose plan disagrees with earlier plans starts a class of sizes of its own.
+// If a size's plan disagrees with earlier plans, a new range of sizes starts with it.
 constexpr std::size_t kMostSamples = 4, kMostPlans = 8;
 
 struct FormKey {
@@ -121,7 +121,7 @@ class KnownGraph final : public CacheEntry {
     std::shared_ptr<const SizedPlan> plan;
     bool on_gpu = false;
     bool confirmed = false;
-    std::int64_t least = 0, most = 0;  // range of sizes for which planning gave this plan
+    std::int64_t least = 0, most = 0;  // range of sizes at which planning confirmed this plan
 
     // On a GPU passes compare estimated microseconds, whose order changes at most once as a size
     // grows. So a decision that agrees at two sizes holds between them. The choice of tiles depends

@@ -26,8 +26,8 @@ namespace tenon {
 namespace {
 
 constexpr double kSecondsARegion = 1;
-// Loading a library takes a tenth of a second or two. A gain this small for each step does not pay
-// for it in 40,000 steps.
+// Loading a library takes 0.1 to 0.2 seconds. A smaller gain per step does not make up for it
+// within 40,000 steps.
 constexpr double kMicrosecondsToStart = 4;
 
 // The innermost record that this thread's plans write their choices to.
@@ -69,9 +69,9 @@ std::uint64_t with_digest(const TuneTable& table, std::uint64_t before) {
   return (before + std::hash<std::string>()(table.text())) * 0x9E3779B97F4A7C15ull | 1u;
 }
 
-// What a library's engine (an engine with a version) gains for the program.
+// The gain of a library's engine (an engine with a version) for the program.
 struct Use {
-  double gain = 0;  // microseconds over the second best
+  double gain = 0;  // microseconds less than the second-best choice
   std::vector<std::size_t> steps;
 };
 
@@ -160,7 +160,7 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
     return serves(choice) && all_competed(choice, options.engines, region, values);
   };
   const std::optional<TuneChoice> row = store_.find(key);
-  // A user who asks for measurements wants them for the installed versions.
+  // With measurements requested, a row is used only if the installed engines and versions competed.
   if (row && holds(*row) &&
       (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
     return {key, row, "tuned"};
@@ -188,7 +188,7 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& 
       unknown.push_back({&advice[s], &region, {}});
   }
   if (!unknown.empty()) measure(unknown, program.values, options);
-  for (TuneAdvice& a : advice)  // equal regions
+  for (TuneAdvice& a : advice)  // regions with an equal key
     for (const Unknown& u : unknown)
       if (a.key == u.advice->key) a = *u.advice;
   spare_libraries(advice, program, alike, options);
@@ -214,7 +214,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       std::unique_ptr<Bench> bench;
       try {
         bench = make();
-      } catch (const MemoryError&) {  // without candidates of large workspaces, if there are any
+      } catch (const MemoryError&) {  // try again without candidates that need a large workspace
         constexpr std::size_t kLarge = std::size_t{64} << 20;
         const auto is_large = [](const Candidate& c) { return c.kernel->workspace_bytes > kLarge; };
         if (std::erase_if(u.candidates, is_large) == 0) throw;
@@ -226,9 +226,9 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       store_.put(u.advice->key, *choice);
       u.advice->choice = std::move(choice);
       u.advice->source = "tuned now";
-    } catch (const Error& error) {  // for example if the GPU's memory is full
+    } catch (const Error& error) {  // for example, the GPU's memory is full
       log_message(LogLevel::Warning,
-                  cat("tuning: ", u.region->title, " is left to the model: ", error.what()));
+                  cat("tuning: ", u.region->title, " is chosen by the cost model: ", error.what()));
     }
     u.candidates.clear();
   }

@@ -57,7 +57,7 @@ class GpuBench final : public Bench {
         pointers_(values.size()) {
     const double terms = multiply_adds(region.contraction) /
                          static_cast<double>(region.contraction.out_shape.numel());
-    spread_ = 3 / std::sqrt(std::max(terms, 1.0));  // results of about 1
+    spread_ = 3 / std::sqrt(std::max(terms, 1.0));  // results are about 1
     for (const ValueId id : region.reads) place(id);
     for (const ValueId id : region.writes) place(id);
     const std::unique_ptr<Kernel> reference = make_reference(options);
@@ -72,7 +72,7 @@ class GpuBench final : public Bench {
     }
   }
 
-  // Frees memory: the sizes of the next region may not match these blocks.
+  // Frees the memory, because the next region may need blocks of other sizes.
   ~GpuBench() override {
     live_.clear(), expected_.clear();
     workspace_.reset();
@@ -98,7 +98,7 @@ class GpuBench final : public Bench {
   }
 
   double microseconds(const Kernel& kernel) override {
-    constexpr double kLong = 300;  // target length of one timing
+    constexpr double kLong = 300;  // target length of one timing, in microseconds
     double& known = estimates_[&kernel];
     if (known == 0) {
       known = 1e3 * backend_.measure(kernel, binding(), device_.index, 1);

@@ -60,9 +60,9 @@ double least(const std::vector<Runner>& runners) {
   return us;
 }
 
-// Whether an engine's first configurations are so slow that its others are not worth timing. A
-// library is not judged this way: its configurations may be very different.
-bool is_hopeless(const std::vector<Runner>& runners, const Engine* engine) {
+// Whether the first configurations of an engine are so slow that the others are not worth timing.
+// Not applied to libraries, whose configurations may differ a lot.
+bool is_too_slow(const std::vector<Runner>& runners, const Engine* engine) {
   if (!engine->version().empty()) return false;
   int tried = 0;
   double us = std::numeric_limits<double>::infinity();
@@ -145,7 +145,7 @@ std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& ben
   for (int round = 0; round < kRounds && running.size() > (round == 0 ? 0 : 1); ++round) {
     for (Runner& r : running)
       if ((in_time() || std::isinf(least(running))) &&
-          (round > 0 || !is_hopeless(running, r.candidate->engine)))
+          (round > 0 || !is_too_slow(running, r.candidate->engine)))
         r.us = std::min(r.us, timed(*r.candidate, bench));
     const double limit = kDrop * least(running);
     for (const Runner& r : running)

@@ -76,7 +76,7 @@ void TuneStore::put(const std::string& key, TuneChoice choice) {
   if (write(*table_) || told_) return;
   told_ = true;
   log_message(LogLevel::Warning,
-              cat(file(), " cannot be written: what is tuned lasts for this process only"));
+              cat(file(), " cannot be written: measured choices last for this process only"));
 }
 
 }  // namespace tenon

@@ -36,7 +36,7 @@ class TuneStore {
   std::atomic<std::uint64_t> changes_{0};
   std::mutex mutex_;
   std::optional<TuneTable> table_;
-  bool told_ = false;  // the message that it cannot be written was logged
+  bool told_ = false;  // whether the message that the file cannot be written was logged
 };
 
 /// Rows built into the library: measured on devices, by device name.

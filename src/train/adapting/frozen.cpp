@@ -163,7 +163,7 @@ Tensor FrozenNet::forward(const Tensor& x) const {
   const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
   const Tensor output = net_(input);
   const std::vector<Tensor> ends = ends_of_frozen(output, input, trainable_parameters());
-  if (ends.empty()) throw InternalError("freeze: the outputs of the frozen part are lost");
+  if (ends.empty()) throw InternalError("freeze: the graph has no outputs of the frozen part");
   Substitution instead;
   std::int64_t at = 0;
   for (const Tensor& end : ends) {
@@ -250,8 +250,8 @@ void refuse_relative(const models::WeightFit& fit, const std::string& file) {
                                    ": not supported, because ", fit.unsupported);
 }
 
-// What was left out or converted in reading the file: "; hub/w.pt: 2 of float8_e4m3fn read as
-// float32".
+// Describes what was skipped or converted while the file was read: "; hub/w.pt: 2 of float8_e4m3fn
+// read as float32".
 std::string in_words(const Notes& notes) {
   std::string out;
   for (const Note& note : notes) out += cat("; ", to_string(note));

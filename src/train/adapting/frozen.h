@@ -21,7 +21,7 @@ namespace tenon::train {
 std::string take_fitting_weights(nn::AnyModule net, const std::string& file);
 struct TakenWeights {
   std::string note;       ///< what was loaded
-  std::string normalize;  ///< what their family scales images by
+  std::string normalize;  ///< the scaling of images that this family of weights expects
                           ///< (models/weights/weight_families.h), or empty
 };
 /// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
@@ -34,7 +34,7 @@ std::vector<std::string> parse_parts(const std::string& text);
 /// Frozen-layer outputs of one sample, stored one after another in float32.
 struct FrozenValues {
   struct One {
-    Shape shape;  // of one sample
+    Shape shape;  // shape of one sample's output
     DType dtype;
   };
   std::vector<One> values;

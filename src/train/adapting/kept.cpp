@@ -93,7 +93,7 @@ void add_examples(Digester& out, const data::Dataset& set) {
       try {
         out.add(images->bytes(k));
       } catch (const IoError&) {
-        out.add("unreadable");  // another image replaces it, or it is an error later
+        out.add("unreadable");  // the loader takes another image instead, or reports an error
       }
     }
     return;
@@ -225,8 +225,8 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
   const data::Dataset& set = *job.source->set;
   const std::size_t bytes = record_bytes(set);
   const Digest key = on_disk_ ? key_of(job, variant) : Digest();
-  // Outputs of a set with broken images do not stay on disk, because every run must meet the images
-  // to report them.
+  // The outputs of a dataset with broken images do not stay on disk. Every run must read these
+  // images again to report them.
   const auto write = [&](auto&& fill) {
     folder_.make_room(bytes_of(job));
     KeptWriter file(folder_, key, set.size(), bytes);

@@ -135,10 +135,11 @@ struct Adapter {
   Tensor a, b;  // [rank, in], [out, rank]
 };
 
-// Parameters A and B under the names of the weights: "classifier.0.weight.A".
+// A tree of modules that has the parameters A and B of each adapter under the name of its weight:
+// "classifier.0.weight.A".
 class AdapterTree : public nn::ModuleBase {
  public:
-  using Item = std::pair<std::string, Adapter*>;  // the name from here on
+  using Item = std::pair<std::string, Adapter*>;  // the name relative to this module
   AdapterTree(const std::vector<Item>& items, std::int64_t rank) {
     std::vector<std::pair<std::string, std::vector<Item>>> parts;
     for (const auto& [name, adapter] : items) {

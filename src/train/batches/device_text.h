@@ -1,11 +1,12 @@
-// What decides, besides settings and data, which bits a run gets.
+// A text for the device. Together with settings and data, the device decides the bits of a run.
 #pragma once
 
 #include <string>
 
 namespace tenon::train {
 
-/// The current device, by what decides the rounding of its kernels: "cpu avx512", "NVIDIA H200".
+/// Describes the current device by the facts that decide how its kernels round: "cpu avx512",
+/// "NVIDIA H200".
 std::string device_text();
 
 }  // namespace tenon::train

@@ -11,7 +11,7 @@
 namespace tenon::train {
 namespace {
 
-// All schedules receive all metrics, so that each can take over at any step.
+// Every schedule receives every metric, so that each schedule can take over at any step.
 class OfLengths : public optim::Schedule {
  public:
   using Part = std::pair<std::int64_t, std::unique_ptr<optim::Schedule>>;  // the step that ends its

@@ -60,11 +60,11 @@ std::int64_t rank_of(const double* row, std::int64_t classes, std::int64_t targe
   return before;
 }
 
-// The softmax of a row. Its sum does not depend on the order of the classes, so that probabilities
-// that are equal come out equal, as rankings need it.
+// The softmax of a row. The order of the classes does not change its sum. So equal probabilities
+// are equal bit for bit, and a ranking treats them as equal.
 struct Softmax {
   double most = 0, sum = 0;
-  std::vector<double> shares;  // before they are divided by the sum; NaN where a score is
+  std::vector<double> shares;  // not yet divided by the sum; all NaN if a score is NaN
 
   Softmax(const double* row, std::int64_t classes) : shares(row, row + classes) {
     if (has_nan(row, classes)) {
@@ -79,13 +79,15 @@ struct Softmax {
     for (const double x : ascending) sum += x;
   }
   double lost_on(double score) const {
-    return (score == most ? 0 : most - score) + std::log(sum);  // of infinities too
+    // without the comparison, two infinities would give NaN
+    return (score == most ? 0 : most - score) + std::log(sum);
   }
 };
 
 // Samples in descending order of their scores; equal scores share one threshold.
 struct Ranking {
-  std::vector<std::pair<double, bool>> samples;  // score, and whether it is of the class
+  // Score, and whether the sample belongs to the class.
+  std::vector<std::pair<double, bool>> samples;
   std::int64_t own = 0, others = 0;
 
   void add(double score, bool is_own) {
@@ -157,7 +159,7 @@ double ranked(const Tensor& scores, const Tensor& targets, RankingMetric metric)
   const std::int64_t classes = scores.rank() == 1 ? 2 : scores.size(1);
   for (std::size_t n = 0; n < wanted.size(); ++n) require_target(wanted[n], classes, n);
   std::vector<double> values = cast(scores, DType::Float64).to_vector<double>();
-  if (scores.rank() == 2 && classes == 2) {  // column 1 ranks them; NaN in either counts
+  if (scores.rank() == 2 && classes == 2) {  // rank by column 1; NaN if either score is NaN
     for (std::size_t n = 0; n < wanted.size(); ++n)
       values[n] = std::isnan(values[2 * n]) ? kNan : values[2 * n + 1];
     values.resize(wanted.size());
@@ -290,7 +292,7 @@ double ConfusionMatrix::f1(int c) const {
 }
 
 namespace {
-// The mean of a figure over the classes that occur, or NaN.
+// The mean of a metric over the classes that occur; NaN if none occurs.
 template <class F>
 double mean_over(const ConfusionMatrix& m, F&& figure) {
   double sum = 0;
@@ -381,7 +383,7 @@ void ClassMetrics::add_row(const double* scores, std::int64_t target) {
     return;
   }
   targets_.push_back(target);
-  if (classes == 2) {  // same order as the probability, which would round to 1
+  if (classes == 2) {  // the difference orders like the probability, which would round to 1
     probabilities_.push_back(scores[1] == scores[0] ? 0 : scores[1] - scores[0]);
     return;
   }
@@ -477,7 +479,7 @@ double RegressionErrors::r2() const {
   if (cases_ < 2) return kNan;
   double sum = 0;
   for (const Column& c : columns_)
-    // NaN stays NaN.
+    // If the residual is NaN, the result is NaN.
     sum += c.squares != 0 ? 1 - c.residual / c.squares : c.residual > 0 ? 0 : 1 + c.residual;
   return sum / static_cast<double>(columns_.size());
 }

@@ -41,10 +41,11 @@ std::string join(const std::vector<std::string>& fields, char separator) {
   return out;
 }
 
-// Rows with a note more, and without their labels: of no classes, and of no quantities either.
+// Rows with one more note and, unless `labelled`, without labels: no classes and no numeric
+// targets.
 class NotedRows : public data::DerivedDataset {
  public:
-  /// Without a text the note says nothing.
+  /// No note is added if its text is empty.
   NotedRows(const std::shared_ptr<const data::Dataset>& of, bool labelled, Note note)
       : DerivedDataset(info_of(of->info(), labelled), {of}),
         labelled_(labelled),
@@ -86,7 +87,7 @@ std::vector<std::string> column_names(std::size_t width, bool quantities) {
 
 constexpr char kCsv[] = "csv:";
 
-// The source of a file, read as the run's data where it does not say otherwise.
+// The source of a file. Options that the source does not set are those of the run's data.
 data::CsvSpec rows_of(const std::string& source, const DataSource& of_run) {
   return data::parse_csv_spec(
       read_as_run(DataSource(source.starts_with(kCsv) ? source : kCsv + source), of_run));
@@ -107,8 +108,8 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   return open_rows(spec, io::read_file(spec.file));
 }
 
-// A table is parsed once, and once more if its labels cannot be read: whether it has the columns of
-// an attempt is known before its rows are read.
+// Usually parses the table once. An attempt fails before rows are read if the table lacks the
+// columns of that attempt. Only labels that cannot be read cause a second pass.
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const data::CsvSpec& spec,
                                                        const std::string& bytes) const {
   const std::int64_t wanted = info().input.numel();
@@ -135,7 +136,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const data::CsvSpec& spec
       if (name.empty()) labelled.rows.header = false;
       auto set = open(labelled);
       return fits(set) ? set : nullptr;
-    } catch (const ValueError&) {  // there is no such column: the inputs decide
+    } catch (const ValueError&) {  // there is no such column: decide by the number of inputs
       if (told) throw;
       return nullptr;
     } catch (const Error& error) {
@@ -165,7 +166,8 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const data::CsvSpec& spec
   return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 
-// The file is read once: if it changed in between, predictions would stand beside other rows.
+// Reads the file once. If it changed between two reads, predictions would be written beside the
+// wrong rows.
 std::int64_t TrainedModel::predict_csv(
     const std::string& source, const std::string& out,
     const std::function<void(const data::Dataset& rows)>& check) const {
@@ -184,7 +186,7 @@ std::int64_t TrainedModel::predict_csv(
   if (decimal == ",") format.decimal = ',';
   io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
-  std::vector<std::string> names, added;  // the header, and what is put after each row
+  std::vector<std::string> names, added;  // header and fields of the added columns
   added.reserve(static_cast<std::size_t>(set->size()));
   predict(*set, 0, -1, [&](Prediction&& p, const Tensor&) {
     std::vector<std::string> fields;
@@ -197,7 +199,7 @@ std::int64_t TrainedModel::predict_csv(
     if (added.empty()) names = column_names(fields.size(), numbers);
     added.push_back(join(fields, separator));
   });
-  // A header is the row that the set has less than the file.
+  // The file has a header if it has one row more than the dataset.
   std::string text;
   std::vector<std::string_view> fields;
   std::int64_t rows = 0;

@@ -1,5 +1,5 @@
-// Lines of text that are predicted: read as a run's lines are, with or without classes, and what is
-// lost of them on their way to tokens.
+// Reads lines of text for prediction, in the way the run read its lines, with or without classes.
+// Counts unknown tokens and texts that are cut.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -46,7 +46,7 @@ LineSource parse_lines(const std::string& source) {
     if (data::set_row_option(out.rows, parts[k])) continue;
     if (parts[k] == "class=first" || parts[k] == "class=last")
       out.class_last = parts[k] == "class=last";
-    else if (!parts[k].starts_with("length="))  // the model's own
+    else if (!parts[k].starts_with("length="))  // the model's own length is used
       data::refuse_part(source, parts, k, cat("class=first|last, ", data::kRowOptions));
   }
   return out;
@@ -58,7 +58,7 @@ struct LineFields {
   std::vector<std::string> fields;
 };
 
-// Where a header says that the class and the texts are.
+// The columns of the class and of the texts according to the header.
 struct Columns {
   std::size_t label = kNowhere;
   std::vector<std::size_t> texts;
@@ -95,7 +95,7 @@ std::string texts_of(const std::vector<std::string>& fields, std::size_t label) 
   return out;
 }
 
-// Lines as they are, for models that read any text.
+// Each line is one text. For models that read plain text.
 TextLines whole_lines(const LineSource& source) {
   const std::string bytes = io::read_text(source.file, source.rows.encoding);
   TextLines out;
@@ -119,7 +119,7 @@ TextLines whole_lines(const LineSource& source) {
   return out;
 }
 
-// The lines of a classifier; some of them may have a class.
+// The lines of a classifier, each with or without a class.
 class ClassedLines {
  public:
   ClassedLines(const LineSource& source, const std::vector<std::string>& names)
@@ -179,7 +179,7 @@ class ClassedLines {
     TextLine out{cat(source_.file, ", line ", row.line), {}, -1};
     std::size_t label = labelled ? label_of(row) : kNowhere;
     out.label = labelled ? class_of(row) : -1;
-    // A line of fewer fields than those with a class is all text.
+    // A line with fewer fields than the lines that have a class is text only.
     if (!named_ && out.label < 0 && row.fields.size() < usual_) label = kNowhere;
     if (labelled && label == kNowhere) {
       if (bare_.count++ == 0) bare_.first = out.name;
@@ -203,7 +203,7 @@ class ClassedLines {
   std::vector<LineFields> rows_{};
   Columns columns_{};
   bool named_ = false;
-  std::size_t usual_ = 0;  // fields of lines with a class
+  std::size_t usual_ = 0;  // number of fields in lines that have a class
   Note unknown_{}, bare_{};
   std::string unknown_class_{};
 };
@@ -226,7 +226,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allo
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool hidden = task_->output_form() == OutputForm::HiddenToken;
-  const bool behind = net_.as<models::Decoder>() != nullptr;  // the token after the text
+  const bool behind = net_.as<models::Decoder>() != nullptr;  // predict the token after the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
     const std::size_t tab = hidden || behind ? std::string::npos : one.text.find('\t');
@@ -245,7 +245,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts, bool allo
   }
   Notes out = losses.notes(length);
   if (record_ == nullptr || rows.empty() || hidden) return out;
-  // As the samples of "lines:FILE" are: rows of one text, or of two with their types.
+  // The layout of samples from "lines:FILE": tokens of one text, or tokens and types of a pair.
   const bool pairs = !rows[0].types.empty();
   std::vector<std::int64_t> inputs;
   for (const data::TypedTokens& row : rows) {

@@ -1,8 +1,8 @@
-// Predictions for batches of inputs, the requests of a server.
+// Predictions for batches of inputs, such as the requests of a server.
 //
-// What a request needs is known before it comes: the scaling of pixels, the shape of a sample, and
-// a compiled function with a program for each shape. A request checks its shape, scales its
-// pixels and runs the program.
+// The constructor prepares everything that does not depend on the request: the scaling of pixels,
+// the shape of a sample, and a compiled function with a program for each shape. A request checks
+// its shape, scales its pixels and runs the program.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Predictor {
   Shape sample_;
   bool takes_tokens_;
   std::int64_t classes_;
-  std::vector<double> mean_, deviation_;  // of all pixels, or one for each channel
+  std::vector<double> mean_, deviation_;  // for all pixels, or one for each channel
   CompiledFunction function_;
 };
 

@@ -1,5 +1,4 @@
-// What a trained model says about one text: its class, a masked or the next word, or the answer to
-// a question.
+// Requests for one text: its class, a masked token, the next token, or the answer to a question.
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -36,7 +36,7 @@
 namespace tenon::train {
 namespace {
 
-// Why a loss is not finite.
+// A note that says why the loss is not finite.
 Note note_on_loss(const Evaluation& evaluation, const data::Dataset& set) {
   constexpr char kSo[] = ", so the metrics have no meaning";
   if (evaluation.targets == 0) return {cat("no target counts", kSo), 1, {}};
@@ -52,13 +52,13 @@ Selection TrainedModel::select_data(const std::string& data,
   if (given_net_)
     throw make_error<NotSupported>(
         FileName{file_},
-        " was opened with a module of one's own, of whose data nothing is "
-        "known: evaluate with Trainer::evaluate(), or on what predict() returns");
+        " was opened with a custom module, so its data is unknown: evaluate with "
+        "Trainer::evaluate(), or evaluate the results of predict()");
   if (data.empty() && settings_.data.empty())
     throw make_error<ValueError>(
         FileName{file_},
-        " does not say what it is tested on, which was a file of the machine "
-        "that trained it: name data, as with --data SPEC");
+        " does not name its test data, which was a file of the machine that "
+        "trained it: name data, as with --data SPEC");
   const auto own_part = [&part](Selection own) {
     own.part = part.value_or(data::Split::Test);
     return own;
@@ -82,14 +82,14 @@ Selection TrainedModel::select_data(const std::string& data,
           .own = !foreign_ && data == settings_.data};
 }
 
-// The run's data where `given` names its files.
+// The run's data, if `given` names the same files; else none.
 std::optional<Selection> TrainedModel::own_selection(const DataSource& given) const {
   if (settings_.data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
     return is_own_data(given, DataSource(here.data)) ? std::optional(std::move(here))
                                                      : std::nullopt;
-  } catch (const IoError&) {  // moved: the given path may be where it is now
+  } catch (const IoError&) {  // the run's files were moved: try the given path
     const auto moved = moved_data(given, opened_->model.data);
     if (!moved) return std::nullopt;
     Selection there{.data = *moved, .own = true};
@@ -114,8 +114,8 @@ Selection TrainedModel::locate_own() const {
       "path with --data");
 }
 
-// Whether the training part of the run's data, at this place, holds what the run learnt from; unset
-// where the run does not say that. The selection keeps what was read.
+// Whether the data at this place contains the samples that the run was trained on; unset if the run
+// did not record its samples. `selection` keeps the opened source.
 std::optional<bool> TrainedModel::trained_on(Selection& selection) const {
   if (data_digest_.empty() && record_ == nullptr) return std::nullopt;
   try {
@@ -125,10 +125,10 @@ std::optional<bool> TrainedModel::trained_on(Selection& selection) const {
     const auto training = open_part(part, false);
     if (training == nullptr) return false;
     if (!data_digest_.empty() && data_digest(*training) != data_digest_) return false;
-    // The digest of images is that of their names.
+    // The digest of image files may cover names only, so images are also compared by the record.
     if (record_ == nullptr || (!data_digest_.empty() && training->images() == nullptr)) return true;
     return record_->is_of(*training);
-  } catch (const Error&) {  // it cannot be read as the run did
+  } catch (const Error&) {  // the data cannot be read in the way the run read it
     return false;
   }
 }
@@ -165,9 +165,9 @@ std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const
   return record_ == nullptr ? std::nullopt : record_->seen_image(file);
 }
 
-// In unchanged data of the run, a test sample may equal a training sample, which needs no warning.
-// A file that has changed since is divided in another way: a test sample of today may have been a
-// training sample.
+// If the data of the run is unchanged, a test sample may equal a training sample without a warning.
+// If the file has changed, the split is different, and samples of the present test part may have
+// been training samples.
 void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, bool allowed,
                              Evaluation& out) const {
   out.seen = seen_samples(set);
@@ -195,7 +195,7 @@ void TrainedModel::note_seen(Selection& selection, const data::Dataset& set, boo
   out.notes.push_back(std::move(note));
 }
 
-// Whether a held-out part is another one than the run recorded.
+// Whether a held-out part differs from the one that the run recorded.
 bool TrainedModel::has_changed(const data::Dataset& part, data::Split which) const {
   if (record_ == nullptr) return false;
   const HeldOutDigests& recorded = record_->held_out();
@@ -203,7 +203,8 @@ bool TrainedModel::has_changed(const data::Dataset& part, data::Split which) con
   return !before.empty() && held_out_digest(part) != before;
 }
 
-// 0 where it is not known: a part may be fit to be read where the whole is not.
+// The number of samples of all parts; 0 if unknown, because one part may be readable although the
+// whole source is not.
 std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
   try {
     Selection whole = selection;
@@ -233,8 +234,8 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
     return std::make_shared<const data::Source>(data,
                                                 data::SourceOptions{.class_names = class_names_});
   data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
-  // Text for a translator and pairs for another model are refused for what they are, not for a
-  // token that is not known.
+  // A vocabulary would report an unknown token first. It is not set if the kind of data is wrong
+  // for the task, so that the error names the kind.
   if ((task_->output_form() == OutputForm::Translation) != (given.kind == "text"))
     options.vocabulary = vocabulary_;
   return std::make_shared<const data::Source>(as_long_as_seen(given, info()), options);
@@ -303,12 +304,12 @@ void TrainedModel::predict_batch(
     const auto at = static_cast<std::int64_t>(k);
     Prediction p{
         .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
-    if (classes)  // -1 where a row has none
+    if (classes)  // -1 if the row has no class
       p.label =
           std::max<std::int64_t>(static_cast<std::int64_t>(narrow(truth, 0, at, 1).item()), -1);
     if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
     if (std::any_of(p.target.begin(), p.target.end(), [](float v) { return std::isnan(v); }))
-      p.target.clear();  // quantities that are not known
+      p.target.clear();  // the targets of this row are unknown
     take(std::move(p), narrow(batch.input, 0, at, 1).compute());
   }
 }

@@ -52,7 +52,8 @@ void load_whole(nn::AnyModule net, const StateDict& state, const std::string& fi
   }
 }
 
-// The network of the settings, with means and deviations around it where the state has them.
+// The network of the settings. If the state has means and deviations, the network standardizes its
+// inputs with them.
 nn::AnyModule net_for(const ResolvedModel& model, std::int64_t classes, const StateDict& state) {
   const nn::AnyModule net = make_net(model, classes);
   const auto mean = state.find(kInputMean), target = state.find(kTargetMean);
@@ -65,8 +66,8 @@ LoraOptions adapters_of(const ResolvedModel& model) {
   return model.lora ? *model.lora : LoraOptions();
 }
 
-// Compares names and shapes before the network takes memory: a small file may describe a network of
-// many gigabytes.
+// Compares names and shapes before the network allocates memory, because a small file may describe
+// a network of many gigabytes.
 void require_shapes(const ResolvedModel& model, std::int64_t classes, const StateDict& state,
                     const std::string& file) {
   const ShapesOnly scope;
@@ -75,7 +76,7 @@ void require_shapes(const ResolvedModel& model, std::int64_t classes, const Stat
                   state, file);
 }
 
-// Of a run that has not ended the adapters are added here.
+// The state of an unfinished run may contain adapters; they are merged into the weights.
 void load_weights_of_run(nn::AnyModule net, const ResolvedModel& model, const StateDict& state,
                          const std::string& file) {
   if (!has_adapters(state)) return load_whole(net, state, file);
@@ -91,7 +92,7 @@ struct Weights {
   io::Metadata metadata;
 };
 
-// A file that was moved out of its run holds its tokenizer too.
+// A model file contains its tokenizer, so it can be used outside its run folder.
 std::shared_ptr<const data::Tokenizer> tokenizer_within(const io::Metadata& metadata,
                                                         const std::string& file) {
   const auto json = metadata.find(kTokenizerKey);
@@ -99,7 +100,7 @@ std::shared_ptr<const data::Tokenizer> tokenizer_within(const io::Metadata& meta
   return std::make_shared<const data::Tokenizer>(data::Tokenizer::parse(json->second, file));
 }
 
-// The model's file, or of a run that has not ended its best weights, or else those of its newest
+// The model file. If the run has not ended: its best weights, else the weights of its newest
 // checkpoint.
 Weights weights_of_run(const std::string& dir) {
   for (const char* name : {"model.safetensors", "best.safetensors"})
@@ -125,7 +126,7 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
                                                       : data::Vocabulary(unit, tokens));
 }
 
-// Classes as the config of published weights has them.
+// Takes the number and the names of the classes from the config of published weights.
 void use_published(const models::PublishedConfig& config, Settings& settings,
                    std::vector<std::string>& class_names) {
   if (config.regression && find_task(settings.task)->output_form() != OutputForm::Values)
@@ -177,7 +178,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.table_ = std::move(model.table);
     out.tokenizer_ = tokenizer_within(file.metadata, run_or_file);
     weights = {run_or_file, std::move(file.tensors), {}};
-    // Within the folder of its run it is known which samples training has seen.
+    // If the file is in its run folder, the folder records which samples training has seen.
     if (const std::string dir = fs::path(run_or_file).parent_path().string();
         io::is_there((dir.empty() ? "." : dir) + "/settings.toml")) {
       out.run_ = dir.empty() ? "." : dir;
@@ -251,7 +252,7 @@ void TrainedModel::load_record() {
   }
 }
 
-// Wherever it was trained.
+// Uses the current device, tuning and threads instead of those of the training.
 void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
@@ -259,8 +260,8 @@ void TrainedModel::compute_here() {
   context_ = context_of(ResolvedModel(settings_));
 }
 
-// With numbers, where the names of others are not known. A text may have fewer tokens than the
-// network has outputs.
+// Classes without a name get their number as name. The network may have more outputs than the text
+// has tokens.
 void TrainedModel::name_classes(std::int64_t classes) {
   const bool own_tokens = !text_unit_.empty() && tokenizer_ == nullptr;
   if (own_tokens && !class_names_.empty() && std::ssize(class_names_) <= classes) {
@@ -314,7 +315,8 @@ void TrainedModel::set_precision(Precision precision) {
 }
 
 void TrainedModel::set_preprocess(const std::string& steps) {
-  // Pixels stay scaled as they were, which for other images is another way.
+  // Without image files, "auto" means no normalization. With `preprocess` set, it would mean
+  // another scaling, so the present one is made explicit.
   if (!opened_->model.images.any_size && settings_.normalize == "auto")
     settings_.normalize = "none";
   settings_.set("preprocess", steps);

@@ -1,4 +1,4 @@
-// Measures the running statistics of batch normalization layers again.
+// Recomputes the running statistics of batch normalization layers from data.
 #include <algorithm>
 #include <utility>
 
@@ -63,7 +63,7 @@ std::vector<Tensor> sums_of_batch(nn::AnyModule net, const Tensor& input,
     out.push_back(sums.calls == 0 ? out.back() : sums.var);
     out.push_back(scalar(static_cast<double>(sums.calls), DType::Float64));
   }
-  (void)take_updates(out);  // of the running statistics by their momentum
+  (void)take_updates(out);  // discard the updates of running statistics by momentum
   return out;
 }
 

@@ -26,7 +26,7 @@ StateDict copy(const StateDict& state) {
 
 }  // namespace
 
-// Frees the programs and batches of the last stage before it requests the next stage.
+// Frees the programs and batches of the last stage before requesting the next stage.
 void Fit::change_stage() {
   staged_ = true;
   waited_earlier_ += batches_->waited();
@@ -136,7 +136,7 @@ bool Fit::epoch() {
       settle_checkpoint();
     p_.seconds = before + seconds_since(epoch_start_);
     if (whole) break;
-    // After the step was reported, because `stop` may depend on a callback.
+    // Checked after the step was reported, because a callback may set `stop`.
     const bool stop = stop_asked(), save = !stop && due();
     if (stop || save) drain();
     if (stop) return false;
@@ -187,8 +187,8 @@ void Fit::average_epoch(const EpochReport& r) {
     t_.average->update();
 }
 
-// The mean of weights has not been run on any data: its running statistics are those of other
-// weights. An exponential average stays close to the weights.
+// The mean of several weights has never processed data, so its running statistics do not fit. An
+// exponential average stays close to the current weights.
 void Fit::measure_average() {
   if (o_.averaging.kind != optim::Averaging::Kind::Swa || t_.average->count() == 0 ||
       std::exchange(average_measured_, p_.step) == p_.step)
@@ -224,7 +224,7 @@ TestReport Fit::measure_test(const EpochReport& kept) {
   return out;
 }
 
-// A run that ended before has its test results in the log; the same weights are not measured again.
+// If the log of a finished run has test results for these weights, they are not measured again.
 void Fit::test(const EpochReport& kept) {
   if (test_ == nullptr) return;
   result_.test = folder_ != nullptr ? folder_->test_report(kept.step) : std::nullopt;
@@ -322,7 +322,7 @@ void Fit::finish() {
 }
 
 TrainResult Fit::run() {
-  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // from an earlier call
+  if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // left by an earlier call
   require_trains_on_last_batch(t_.net, *train_);
   require_parts_fit();
   if (t_.average) t_.average->restart();

@@ -106,11 +106,11 @@ struct Trainer::Impl {
   }
 
   const Context context = current_context();  // context of all computation, whichever thread calls
-  const Stage first;                          // without loaders
+  const Stage first;                          // its loaders are not set
   nn::AnyModule net;                          // network of the current stage
   nn::Loss loss;
   optim::Optimizer* optimizer = nullptr;
-  TrainOptions options;  // with a task
+  TrainOptions options;  // its task is set
   std::optional<optim::AveragedModel> average;
   std::optional<TrainStep> train_step;
   std::optional<EvalStep> eval_step;
@@ -152,7 +152,7 @@ class Fit {
   bool epoch();
   // A queued step whose results have not been read.
   struct Queued {
-    Tensor input, target;  // or the numbers of samples, and nothing
+    Tensor input, target;  // a batch; or the numbers of samples, and no target
     Tensor figures;
     std::int64_t row = 0;  // row in the inputs and results that the steps of one launch share
     std::int64_t items = 0;
@@ -228,7 +228,7 @@ class Fit {
   data::Loader* train_;
   std::optional<Batches> batches_;
   data::Loader *validation_, *test_;
-  std::deque<KeptModes> modes_;  // of the modules of each stage
+  std::deque<KeptModes> modes_;  // modes of the modules of each stage
   std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<RunFolder> folder_;
   std::future<std::string> aside_;       // checkpoint that another thread writes
@@ -253,7 +253,7 @@ class Fit {
   double waited_earlier_ = 0;    // the same for earlier stages
   bool staged_ = false;          // the next stage has begun
   bool epoch_is_whole_ = false;  // the checkpoint's epoch is complete under the changed drop_last
-  bool asked_to_stop_ = false;   // by a callback
+  bool asked_to_stop_ = false;   // a callback has asked to stop
   TrainResult result_;
 };
 

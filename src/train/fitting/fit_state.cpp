@@ -40,7 +40,8 @@ void Fit::prepare() {
     else
       require_nothing_kept();
   }
-  // The same engines as before: another order of sums would give other bits.
+  // Uses the engine choices of the earlier session, because another engine may sum in another order
+  // and give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
@@ -54,7 +55,7 @@ void Fit::prepare() {
     write_settings();
 }
 
-// By its settings a run goes on: they are there last.
+// A folder with settings counts as a run that can be resumed, so they are written last.
 void Fit::write_settings() const {
   if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
 }
@@ -65,8 +66,9 @@ void Fit::lay_out_steps() {
   schedule_ = schedule_of(o_, total_, p_.steps_per_epoch);
 }
 
-// A name that is damaged is found before anything is taken from the checkpoint. What a later stage
-// has is known when that begins; the optimizer begins with zeros where a group has no state yet.
+// Finds missing or damaged names before anything is taken from the checkpoint. The tensors of a
+// later stage are not known yet and are checked when the stage begins. A parameter group without
+// state is permitted: the optimizer starts it with zeros.
 void Fit::require_whole(const Checkpoint& checkpoint) const {
   if (stage_due(checkpoint.progress)) return;
   require_tensors(t_.net.state_dict(), checkpoint.model_state(), checkpoint.path);
@@ -76,8 +78,8 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
   require_tensors(known, saved, checkpoint.path);
 }
 
-// A run that was stopped before its first checkpoint starts again. A later start would overwrite
-// the results of the run.
+// A run that was stopped before its first checkpoint starts again from step 0. If the folder
+// already has results, the run would overwrite them, so it is refused.
 void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
@@ -87,8 +89,8 @@ void Fit::require_nothing_kept() const {
           ": start a new run in another folder");
 }
 
-// With drop_last changed an epoch has a step more or less: from the one under way on, whose batches
-// so far are the same.
+// If drop_last changed, epochs have one step more or less. This takes effect in the current epoch,
+// whose earlier batches are the same in both cases.
 void Fit::take_other_cut(const Progress& saved) {
   const std::int64_t done = saved.steps_behind_epochs(saved.step);
   p_.first_epoch = saved.epochs_in(saved.step);
@@ -116,7 +118,7 @@ void Fit::restore(Checkpoint checkpoint) {
     throw make_error<ValueError>(
         FileName{checkpoint.path},
         " was written with another teacher: its weights have changed since. The "
-        "rest of the run would learn from another network than its beginning: "
+        "rest of the run would be distilled from another network: "
         "restore the teacher's file, or start a new run");
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
@@ -155,22 +157,23 @@ void Fit::restore(Checkpoint checkpoint) {
   Generator::current().set_state(saved.generator_seed, saved.generator_counter);
   p_ = std::move(checkpoint.progress);
   last_saved_ = checked_ = p_.step;
-  // An epoch that was cut short by a limit of steps and now goes on is reported again when it is
-  // whole.
+  // If a step limit ended an epoch early and the epoch now continues, its report is removed. The
+  // complete epoch is reported again.
   const std::int64_t under_way = epoch_is_whole_ ? p_.first_epoch + 1 : p_.epochs_in(p_.step) + 1;
   std::erase_if(p_.history,
                 [&](const EpochReport& e) { return e.epoch >= under_way && p_.step < total_; });
   forget_lost_best();
 }
 
-// A run that ended by weights which cannot be read would train on and never end.
+// If the best weights cannot be read, no epoch counts as the best. Otherwise a run that ended with
+// these weights would continue to train and never end.
 void Fit::forget_lost_best() {
   const EpochReport* top = best();
   if (!keeps_best() || top == nullptr) return;
   try {
     (void)io::load_safetensors(folder_->file("best.safetensors"));
   } catch (const Error& error) {
-    if (top->step == p_.step) return save_best(top->epoch);  // the checkpoint has them
+    if (top->step == p_.step) return save_best(top->epoch);  // the checkpoint has the same weights
     log_message(
         LogLevel::Warning,
         cat("the best weights so far, of epoch ", top->epoch,
@@ -222,7 +225,7 @@ Checkpoint Fit::state() {
 void Fit::checkpoint() {
   if (folder_ == nullptr) return;
   settle_checkpoint();
-  save_engines();  // before what was computed with them
+  save_engines();  // before results that depend on them
   if (last_saved_ == p_.step) return;
   require_finite();
   if (!is_finite(t_.optimizer->state_dict()))
@@ -236,8 +239,8 @@ void Fit::checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
-// The first one, which nothing has been computed for yet: on a GPU the host has time to write it
-// while the first steps are compiled and run.
+// Writes the first checkpoint. On a GPU another thread writes it while the first steps are compiled
+// and run.
 void Fit::checkpoint_aside() {
   if (current_device().kind == Device::Kind::Cpu) {
     checkpoint();

@@ -19,7 +19,7 @@ namespace tenon::train {
 namespace {
 
 constexpr std::int64_t kDenseLogSteps =
-    100;  // the first steps are logged one by one: `verify` compares them
+    100;  // each of the first steps is logged, because `verify` compares them
 constexpr std::int64_t kLogEvery = 50;
 
 std::string short_text(double value) {
@@ -38,7 +38,7 @@ std::string smaller_steps(double lr) {
              "), clip the gradients (clip_norm = 1), or check the data");
 }
 
-// Checked on the host, which gets tensors that are saved in any case.
+// Checked on the host: a tensor that is saved is copied there in any case.
 bool is_finite(const Tensor& t) {
   return !is_floating(t.dtype()) || all(isfinite(on_host(t))).item() != 0;
 }
@@ -58,7 +58,7 @@ void Fit::open_steps() {
   ahead_ = 1;
 }
 
-// What is said of the samples of a step if they are not finite; "" if they are.
+// A message about samples of a step that are not finite; "" if all are finite.
 std::string Fit::fault_of_samples(const Tensor& input, const Tensor& target) const {
   if (is_finite(input) && is_finite(target)) return "";
   const data::Dataset& set = train_->dataset();
@@ -66,7 +66,7 @@ std::string Fit::fault_of_samples(const Tensor& input, const Tensor& target) con
     if (const data::NotFiniteSamples found = data::not_finite_samples(set); found.any())
       return found.text();
   return cat(is_finite(input) ? "a target" : "an input",
-             " of this step is NaN or infinite, as the data loader gives it");
+             " of this step is NaN or infinite when the data loader returns it");
 }
 
 void Fit::not_finite(const Queued& step, double loss) {

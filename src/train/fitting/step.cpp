@@ -150,10 +150,11 @@ void TrainStep::require_own_parameters() const {
   const std::vector<nn::NamedTensor> own = net_.named_parameters();
   const std::vector<Tensor>& learning = optimizer_.parameters();
   if (others_of(learning, own).size() == learning.size())
-    throw ValueError(cat("Trainer: none of the network's ", own.size(),
-                         " parameters is the optimizer's, so nothing would learn: it was made of "
-                         "another network, whose first is '",
-                         optimizer_.parameter_names()[0], "' ", learning[0].shape()));
+    throw ValueError(
+        cat("Trainer: none of the network's ", own.size(),
+            " parameters belongs to the optimizer, so nothing would be trained: the optimizer was "
+            "made for another network, whose first parameter is '",
+            optimizer_.parameter_names()[0], "' ", learning[0].shape()));
 }
 
 // Parameters outside the network may belong to the loss.
@@ -171,7 +172,7 @@ void TrainStep::require_reached(const Tensor& loss) const {
   throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
                        learning[k].shape(),
                        " is not a parameter of the network, and the loss does not depend on it, "
-                       "so it would not learn"));
+                       "so it would not be trained"));
 }
 
 void TrainStep::average(const optim::AveragedModel* average) {
@@ -236,9 +237,10 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   auto [grads, learns] = gradients_of(differentiated, optimizer_.parameters());
   if (!learns)
-    throw ValueError(cat("Trainer: the loss depends on none of the optimizer's ", grads.size(),
-                         " parameters, so nothing would learn: the network's output or the loss "
-                         "may be detached, or built under NoGrad"));
+    throw ValueError(
+        cat("Trainer: the loss depends on none of the optimizer's ", grads.size(),
+            " parameters, so nothing would be trained: the network's output or the loss "
+            "may be detached, or built under NoGrad"));
   std::vector<Tensor> figures{
       value, task_->correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept)},
       updates;

@@ -100,7 +100,7 @@ class TrainStep {
   double clip_norm_, clip_value_;
   std::shared_ptr<const Task> task_;
   bool guarded_, mixes_;
-  bool counts_vary_ = false;  // of the traced steps
+  bool counts_vary_ = false;  // whether the number of counted targets varies between batches
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
@@ -111,7 +111,7 @@ class TrainStep {
 };
 
 struct EvalOutcome {
-  double total = 0, counted = 0;          ///< as nn::LossTerms
+  double total = 0, counted = 0;          ///< like nn::LossTerms
   std::int64_t correct = 0, targets = 0;  ///< without ignored targets
   Tensor scores;                          ///< undefined unless Task::needs_scores()
 };

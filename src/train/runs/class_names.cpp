@@ -55,7 +55,7 @@ bool is_number(const std::string& name) {
   return name.size() > sign && name.find_first_not_of("0123456789", sign) == std::string::npos;
 }
 
-// "earth, water", or the first of many.
+// "earth, water", or the first names of a long list.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 10;
   std::string out;

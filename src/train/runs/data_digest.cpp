@@ -103,7 +103,7 @@ std::vector<std::string> names_within(const std::string& digest) {
   return out;
 }
 
-// "'cat', 'dog'" of those that the others lack, the first ten.
+// The names that `others` lack, "'cat', 'dog'"; at most ten.
 std::string names_without(const std::vector<std::string>& names,
                           const std::vector<std::string>& others) {
   constexpr int kShown = 10;

@@ -1,7 +1,7 @@
 // The reports of all epochs as tensors of a checkpoint.
 //
-// Not as text, like the rest of a checkpoint's state: a run of 10,000 short epochs writes 10,000
-// checkpoints, and would spend most of its time on writing the same numbers as text again.
+// Other state of a checkpoint is text. Reports are tensors, because a run of 10,000 short epochs
+// writes 10,000 checkpoints and would spend most of its time formatting the same numbers.
 #pragma once
 
 #include <string>

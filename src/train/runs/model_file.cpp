@@ -17,7 +17,7 @@ namespace {
 
 using io::Json;
 
-// What shapes the network's numbers; those at their default ("") are left out.
+// Settings that change the network's results. Those at their default ("") are not written.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
 // Whether the data source names no file that the author of the metadata could choose: generated
@@ -109,7 +109,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     if (s.network.empty() && models::is_network_file(s.model))
       throw make_error<FormatError>(FileName{source}, ": the text of ", s.model,
                                     ", its network, is missing from the file");
-    SettingsNetwork::keep(s);  // refuses what describes none
+    SettingsNetwork::keep(s);  // throws if the text does not describe a network
     for (const char* key : kTexts)
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.classes = json.at("classes").get<std::int64_t>();
@@ -139,7 +139,8 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
   if (s.classes < 1 || s.classes > 1'000'000 || !(s.input_std > 0))
     throw make_error<FormatError>(FileName{source}, ": its metadata '", kModelKey,
                                   "' has numbers out of range");
-  // Names that are the classes' numbers are not written, but a table's labels are found by them.
+  // Names that equal the class numbers are not written, but the labels of a table are found by
+  // them.
   if (out.table && out.class_names.empty()) {
     auto table = std::make_shared<data::TableColumns>(*out.table);
     for (std::int64_t k = 0; k < s.classes; ++k) table->class_names.push_back(std::to_string(k));

@@ -38,7 +38,7 @@ double to_double(const Json& json) {
 constexpr char kValidation[] = "validation_", kTest[] = "test_", kLoss[] = "loss",
                kSamples[] = "samples";
 
-// By name, so that logs do not depend on the order in which a task measures.
+// Sorted by name, so that logs do not depend on the order in which a task measures.
 void add_metrics(Json& out, const std::string& prefix, const Metrics& metrics) {
   const std::map<std::string, double> sorted(metrics.begin(), metrics.end());
   for (const auto& [name, value] : sorted) out[prefix + name] = number(value);

@@ -49,7 +49,7 @@ struct StepState {
     return first_step + (epochs - first_epoch) * steps_per_epoch;
   }
 };
-/// With the reports of all epochs that are done.
+/// The state and the reports of all finished epochs.
 struct Progress : StepState {
   std::vector<EpochReport> history;
 };

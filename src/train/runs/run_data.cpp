@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The source with `change` applied to each of its paths, which are looked for from `base` on.
+// The source with `change` applied to each of its paths. Relative paths start at `base`.
 template <class F>
 std::string with_paths(const DataSource& source, const fs::path& base, const F& change) {
   const std::string& kind = source.kind;
@@ -42,11 +42,11 @@ std::string with_paths(const DataSource& source, const fs::path& base, const F& 
   return out;
 }
 
-// The first path that is not there when relative ones start at `base`.
+// The first path that does not exist. Relative paths start at `base`.
 std::optional<std::string> missing_from(const DataSource& source, const fs::path& base) {
   std::optional<std::string> missing;
   with_paths(source, base, [&](const std::string& path) {
-    // A pattern names files of one folder.
+    // A pattern such as "*.csv" names files of one folder, so only the folder is checked.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
     if (!missing && !io::is_there((pattern ? place.parent_path() / "." : place).string()))
@@ -56,18 +56,18 @@ std::optional<std::string> missing_from(const DataSource& source, const fs::path
   return missing;
 }
 
-// Fewer where more commas belong to names.
+// The number of parts between commas. It is smaller if existing files have commas in their names.
 std::size_t parts_from(const DataSource& source, const fs::path& base) {
   const std::string& kind = source.kind;
   return data::source_parts(source.text.substr(kind.size() + 1), kind == "npy", base).size();
 }
 
-// The source with its paths from `base` on.
+// The source with relative paths resolved from `base`.
 std::string from_base(const DataSource& source, const fs::path& base) {
   return with_paths(source, base, [&](const std::string& path) { return (base / path).string(); });
 }
 
-// A run's folder and those above it, nearest first.
+// The run's folder and its parent folders, nearest first.
 std::vector<fs::path> folders_from(const std::string& run_dir) {
   std::error_code ignored;
   std::vector<fs::path> out;
@@ -93,7 +93,7 @@ std::string format_of(const DataSource& source) {
   return source.kind == "mnist" ? "idx" : source.kind;
 }
 
-// The paths, or the folder of a published dataset that is named without one.
+// The paths of the source. A published dataset without a path has its default folder.
 std::vector<std::string> places_of(const DataSource& source) {
   if (source.has_path() || source.known == nullptr || !source.known->published) return source.paths;
   return {data::published_folder(source.kind)};
@@ -189,7 +189,8 @@ std::string locate_data(const DataSource& source, const std::string& run_dir) {
   if (!source.has_path()) return source.text;
   const std::optional<std::string> missing = missing_from(source, "");
   if (!missing && source.text.find(',') == std::string::npos) return source.text;
-  // A short name that is here by chance does not hide a longer one, with a comma, of the run.
+  // The run's file may have a comma in its name. An existing file whose name is only the part
+  // before the comma is not taken for it.
   const std::size_t parts_here = parts_from(source, "");
   for (const fs::path& base : folders_from(run_dir))
     if (!missing_from(source, base) && (missing || parts_from(source, base) < parts_here))

@@ -118,8 +118,8 @@ Settings settings_of_run(const std::string& dir) {
 
 namespace {
 
-// The one to be taken first comes last.
-std::vector<std::string> checkpoints_by_worth(const std::string& run_dir) {
+// The checkpoint to be tried first comes last.
+std::vector<std::string> checkpoints_to_try(const std::string& run_dir) {
   const std::string latest = run_dir + "/checkpoints/latest";
   std::vector<std::string> candidates = checkpoint_names(run_dir);
   if (candidates.empty() || !fs::exists(latest)) return candidates;
@@ -133,14 +133,14 @@ std::vector<std::string> checkpoints_by_worth(const std::string& run_dir) {
 }  // namespace
 
 std::string settings_of_latest_checkpoint(const std::string& run_dir) {
-  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
+  const std::vector<std::string> candidates = checkpoints_to_try(run_dir);
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
     try {
       const io::Metadata head = io::inspect_safetensors(run_dir + "/checkpoints/" + *it).metadata;
       const auto settings = head.find(kSettingsKey);
       return settings == head.end() ? "" : settings->second;
     } catch (const Error&) {
-      continue;  // loading the checkpoint reports it
+      continue;  // loading the checkpoint reports the error
     }
   }
   return "";
@@ -149,7 +149,7 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";
-  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
+  const std::vector<std::string> candidates = checkpoints_to_try(run_dir);
   if (candidates.empty()) return std::nullopt;
   std::string first_problem;
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
@@ -203,7 +203,8 @@ FolderLock::FolderLock(const std::string& folder) {
     throw make_error<IoError>(
         FileName{name}, ": cannot lock the run folder: ", std::generic_category().message(code));
   }
-  // The number is for people; only the lock itself counts, so a failed write does no harm.
+  // The process number is only information for users. The lock itself excludes other processes, so
+  // a failed write does no harm.
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, pid.data(), pid.size(), 0) < 0)
     log_message(LogLevel::Debug, cat(name, ": cannot note the process number: ", reason()));
@@ -234,7 +235,8 @@ RunFolder::~RunFolder() {
     if (fd >= 0) ::close(fd);
 }
 
-// Before the first file is written: of files, each is asked again when it is.
+// Refuses links to files of other users before the first file is written. Writers of single files
+// check again.
 void RunFolder::refuse_foreign_links() const {
   for (const std::string& folder : {path_, path_ + "/checkpoints"}) {
     io::refuse_foreign_link(folder);
@@ -244,8 +246,8 @@ void RunFolder::refuse_foreign_links() const {
   }
 }
 
-// Whether anything is here that a new run must not write over: settings and models, checkpoints
-// after a step, a table of epochs.
+// Whether the folder contains anything that a new run must not overwrite: settings, models,
+// checkpoints after a step, or reports of epochs.
 bool RunFolder::holds_run() const {
   for (const char* name : {"settings.toml", "model.safetensors", "best.safetensors"})
     if (fs::exists(file(name))) return true;
@@ -256,7 +258,8 @@ bool RunFolder::holds_run() const {
   return text.find('\n') + 1 != text.size() || !text.starts_with("epoch,");
 }
 
-// What a killed writer left beside its target; for a new run also what one left that took no step.
+// Removes temporary files of a writer that was killed. A new run also removes the files of a run
+// that stopped before its first step.
 void RunFolder::remove_leftovers(bool resume) const {
   std::error_code ignored;
   for (const std::string& folder : {path_, path_ + "/checkpoints"})
@@ -307,7 +310,7 @@ void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
                     own_metrics_);
   }
   io::write_file(file("log.csv"), csv);
-  if (csv_ >= 0) ::close(csv_);  // of the file that was replaced
+  if (csv_ >= 0) ::close(csv_);  // the descriptor of the replaced file
   csv_ = -1;
   csv_ = open_for_append(file("log.csv"));
 }

@@ -33,7 +33,7 @@ struct Checkpoint {
   Progress progress;       ///< once it is read; save() writes the reports of epochs from `tensors`
   std::string settings{};  ///< settings.toml at the time of writing; "" if missing
   std::string model{};     ///< description of the model, as in model files; "" if missing
-  std::string epochs{};    ///< to be written: the result of add_epochs() for `tensors`
+  std::string epochs{};    ///< the result of add_epochs() for `tensors`, to be written
 
   /// The tensors under a prefix, with the prefix removed.
   StateDict part(const std::string& prefix) const;

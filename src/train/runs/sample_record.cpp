@@ -401,7 +401,7 @@ std::string to_string(const SeenSamples& seen) {
                : cat("none of the ", number(seen.compared), of, " that can be compared");
   }
   if (seen.is_exact()) {
-    // Rows of small whole numbers repeat one another.
+    // Rows of few small integers can be equal by chance.
     const bool repeated = seen.distinct > 0 && 2 * seen.distinct < seen.seen;
     return cat(
         number(seen.seen), of,

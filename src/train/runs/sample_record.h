@@ -43,16 +43,16 @@ class SampleRecord {
   static constexpr std::int64_t kMostInputs =
                                     std::int64_t{1}
                                     << 20,      ///< most checksums kept, for datasets in memory
-      kMostRead = std::int64_t{1} << 15,        ///< for files
-      kMostDrawn = std::int64_t{1} << 11,       ///< for generated samples, which take longest
-      kMostTexts = std::int64_t{1} << 18,       ///< for stretches of tokens
+      kMostRead = std::int64_t{1} << 15,        ///< limit for files
+      kMostDrawn = std::int64_t{1} << 11,       ///< limit for generated samples, which take longest
+      kMostTexts = std::int64_t{1} << 18,       ///< limit for stretches of tokens
       kMostBytes = std::int64_t{1} << 32,       ///< bytes of inputs read
       kMostDrawnBytes = std::int64_t{1} << 26;  ///< bytes of inputs generated
   static constexpr std::int64_t kStretch =
       32;  ///< tokens per stretch, or the window length if that is smaller
 
-  /// Records the training part. Unreadable images are skipped. `threads` is asked again and again
-  /// how many threads may be used; empty: as many as the calling thread uses.
+  /// Records the training part. Unreadable images are skipped. `threads` returns how many threads
+  /// may be used; it is called repeatedly. Empty: as many as the calling thread uses.
   static SampleRecord of(const data::Dataset& training, const std::function<int()>& threads = {});
   /// Adds the checksums of an earlier record, whose digests of held-out parts stay. Throws
   /// ValueError if its unit differs.

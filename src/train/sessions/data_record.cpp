@@ -46,8 +46,8 @@ DataRecord::~DataRecord() {
   if (looking_up_.valid()) looking_up_.wait();
 }
 
-// Keeps the earlier record too: images with the same names may have changed while the run was
-// stopped, and the run has learned from both.
+// Keeps the earlier record. Images may have changed under the same names while the run was stopped,
+// and the run was trained on both versions.
 void DataRecord::read() {
   auto record = std::make_unique<SampleRecord>(
       SampleRecord::of(*sets_.train, [this] { return threads_now(); }));
@@ -56,7 +56,7 @@ void DataRecord::read() {
   if (earlier_) {
     try {
       record->add(*earlier_);
-    } catch (const ValueError&) {  // of another kind of samples: written again
+    } catch (const ValueError&) {  // the record has another kind of samples: it is written again
     }
   }
   record_ = std::move(record);
@@ -85,7 +85,7 @@ void DataRecord::finish() {
 std::optional<SeenSamples> DataRecord::test_seen() {
   awaited_ = true;
   if (looking_up_.valid()) seen_ = looking_up_.get(), is_known_ = true;
-  // If images were found to be broken since, the look-up is repeated without them.
+  // If broken images were found since, the look-up is repeated without them.
   const bool broken = sets_.test != nullptr && sets_.test->any_broken();
   if (is_known_ && !broken) return seen_;
   if (record_ == nullptr) read();
@@ -98,7 +98,7 @@ std::optional<SeenSamples> DataRecord::look_up() const {
   if (record_ == nullptr || sets_.test == nullptr) return std::nullopt;
   try {
     return record_->seen(*sets_.test, 0, sets_.test->size());
-  } catch (const Error&) {  // measuring the part gives the reason
+  } catch (const Error&) {  // evaluating the part reports the reason
     return std::nullopt;
   }
 }

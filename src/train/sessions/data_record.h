@@ -1,9 +1,9 @@
 // What a run folder records about its data: checksums of the training samples and digests of the
 // held-out parts.
 //
-// The record is written beside the first steps, because tens of thousands of image files may have
-// to be read for it. It is complete before the run writes anything that a step has changed, so a
-// run that is killed earlier has learned nothing that its folder does not account for.
+// A thread writes the record during the first steps, because tens of thousands of image files may
+// have to be read for it. The run waits for the record before it writes any result. So a killed run
+// has no results from samples that its folder does not record.
 #pragma once
 
 #include <atomic>
@@ -41,13 +41,14 @@ class DataRecord {
  private:
   void read();
   std::optional<SeenSamples> look_up() const;
-  /// Threads for the background: one, so that the steps keep theirs, until somebody waits.
+  /// Number of background threads: one, so that steps keep the others, until somebody waits for the
+  /// record.
   int threads_now() const { return awaited_ ? threads_ : 1; }
 
   const DataSets& sets_;
   const int threads_;
   std::atomic<bool> awaited_ = false;
-  std::optional<SampleRecord> earlier_;  // of a resumed run
+  std::optional<SampleRecord> earlier_;  // record of the resumed run
   std::optional<HeldOutDigests> held_out_;
   Notes changes_;
   std::unique_ptr<SampleRecord> record_;

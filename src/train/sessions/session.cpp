@@ -44,7 +44,7 @@ data::LoaderOptions loader_options(const ResolvedModel& model) {
   o.shuffle = s.shuffle;
   o.drop_last = s.drop_last;
   o.seed = static_cast<std::uint64_t>(s.seed);
-  // Decoding takes longer than a step of many networks.
+  // For many networks, decoding an image takes longer than a training step.
   o.workers = model.images.any_size ? image_workers(s) : std::max(s.workers, 1);
   o.mean = s.input_mean;
   o.std = s.input_std;
@@ -54,7 +54,7 @@ data::LoaderOptions loader_options(const ResolvedModel& model) {
   return o;
 }
 
-// What reads text by a tokenizer must have a place for each of its tokens.
+// A network that reads tokens must have an input for each token of the tokenizer.
 void check_vocabulary(const Settings& settings, const models::Info& model,
                       const data::Tokenizer* tokenizer) {
   if (tokenizer == nullptr && model.vocabulary > 0)
@@ -90,7 +90,7 @@ Context context_of(const ResolvedModel& model) {
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir) {
   if (settings.tokenizer.empty())
-    return nullptr;  // a tokenizer.json in the folder is not the run's
+    return nullptr;  // a tokenizer.json in the folder is not from this run
   const std::string own = cat(run_dir, "/", kTokenizerFile);
   const bool kept = !run_dir.empty() && io::file_exists(own);
   return std::make_shared<const data::Tokenizer>(
@@ -107,15 +107,15 @@ data::SourceOptions source_options(const ResolvedModel& model,
 
 namespace {
 
-// A network that has seen a NaN computes nothing else, whatever the learning rate. What targets may
-// be, the task says.
+// After one NaN input, a network computes only NaN, whatever the learning rate. The task checks the
+// targets.
 void require_finite_inputs(const data::Dataset& set, data::Split part, const std::string& data) {
   if (!set.in_memory()) return;  // the first step that reads such a sample reports it
   const data::NotFiniteSamples found = data::not_finite_samples(set);
   if (found.inputs > 0) data::refuse_not_finite(found, part, data);
 }
 
-// Null where the source has no such part.
+// Null if the source has no such part.
 std::shared_ptr<const data::Dataset> open_part(const ResolvedRun& run, const data::Source& source,
                                                data::Split part) {
   const std::shared_ptr<data::Dataset> set = source.open(part);
@@ -135,8 +135,8 @@ DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
   data::SourceOptions how = source_options(run, nullptr, tokenizer);
   how.strict = settings.strict;
   const data::Source source(settings.data, how);
-  // Beside each other: the first step waits for all, lest a run find out at its end that the test
-  // part cannot be read.
+  // Opens the parts in parallel. The first step waits for all parts, so that an unreadable test
+  // part is found at the beginning of a run.
   const auto ahead = [&run, &source](data::Split part) {
     return in_background([&run, &source, part] { return open_part(run, source, part); });
   };
@@ -155,9 +155,9 @@ DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
   return sets;
 }
 
-// The parameters that learn, in groups: first those at the optimizer's rate, then for each part of
-// `rate_of` its own, and so once more those that learn from later on, whose names `later` are. Of
-// parts within parts the inner one counts.
+// The trainable parameters in groups: first those with the optimizer's rate, then a group for each
+// layer of `rate_of`. A second set of such groups has the parameters named in `later`, which become
+// trainable in a later stage. If layers are nested, the innermost rate is used.
 optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun& run,
                                      const std::vector<std::string>& later) {
   const Settings& settings = run.settings;
@@ -182,7 +182,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
   for (const nn::NamedTensor& p : net.named_trainable_parameters())
     groups[group_of(p.name) + (of_later.contains(p.name) ? each : 0)].parameters.push_back(p);
   for (std::size_t k = each; k < groups.size(); ++k) groups[k].own_steps = true;
-  // A rate may be of what is still frozen.
+  // A rate may belong to a layer that is still frozen.
   if (run.frozen.until_epoch > 0)
     for (const std::string& name : later) group_of(name);
   for (std::size_t k = 0; k < rates.size(); ++k) {
@@ -197,12 +197,12 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
                          settings.model, " are ", all, ", and those within them ('tenon summary ",
                          settings.model, "')"));
   }
-  // Groups without parameters are of no use to an optimizer.
+  // Remove groups without parameters.
   std::erase_if(groups, [](const optim::ParameterGroup& g) { return g.parameters.empty(); });
   return groups;
 }
 
-// Augmentation moves the pixels of an image, and would leave targets for its pixels where they are.
+// Augmentation moves the pixels of an image, but cannot move targets that belong to pixels.
 void check_augmentation(const ResolvedRun& run, const data::Dataset& set) {
   const bool moves = run.augmentation.plain.any() || run.augmentation.steps.any();
   if (!moves || set.target_shape().rank() < 2) return;
@@ -211,7 +211,7 @@ void check_augmentation(const ResolvedRun& run, const data::Dataset& set) {
                        ", and augmentation transforms images only: set augment to 'none'"));
 }
 
-// What the network gives must be what the data asks for: found out before a run has a folder.
+// Checks that the network's outputs fit the data, before the run folder is created.
 void Session::check_outputs(const data::Dataset& set) const {
   if (run.info().takes_tokens()) return;
   Shape batch{2};
@@ -240,7 +240,8 @@ namespace {
 const LoraOptions& lora_of(const ResolvedRun& run) {
   const Settings& settings = run.settings;
   const LoraOptions& options = *run.lora;
-  // The layers of a head are as they were drawn: adapters beside them would adapt noise.
+  // The layers of a new head have random weights: they are trained in full, because adapters would
+  // keep the random weights.
   if (!settings.head.empty() && options.learn.empty())
     throw ValueError(cat("setting 'lora' is '", settings.lora, "' and 'head' is '", settings.head,
                          "', whose layers must be trained in full: name them, as in '",
@@ -262,7 +263,7 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
                          settings.freeze, "' has no trainable parameter in ", settings.model));
 }
 
-// Precisions that were asked for and that a GPU alone has.
+// A note on requested precisions that only a GPU has.
 std::string note_on_precision(const ResolvedRun& run) {
   std::vector<Precision> asked{run.compute.precision};
   for (const auto& [layer, precision] : run.compute.layer_precision) asked.push_back(precision);
@@ -273,7 +274,7 @@ std::string note_on_precision(const ResolvedRun& run) {
   return names.empty() ? "" : cat("precision: the CPU computes ", names, " products in fp32");
 }
 
-// A step of difference is rounding: half an epoch of an odd number of steps.
+// A difference of one step is due to rounding, for example half an epoch of an odd number of steps.
 std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
   const Settings& settings = run.settings;
   optim::ScheduleOptions o = run.schedule.options;
@@ -288,7 +289,7 @@ std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch
              wanted);
 }
 
-// Shapes alone need no labels.
+// Planning needs only shapes, no labels.
 data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& set) {
   const Settings& settings = run.settings;
   if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
@@ -342,7 +343,7 @@ void Session::measure_in_batches(std::int64_t batch) {
   make_measuring_loaders();
 }
 
-// What was frozen learns, from the samples themselves.
+// The stage after unfreezing: all layers are trained, and the network reads the samples themselves.
 Stage Session::unfreeze() {
   const nn::AnyModule whole = FrozenNet(*net.as<FrozenNet>()).released();
   make_optimizer();
@@ -397,7 +398,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
     const ImagePlace place = place_of_images(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
-      settings.augment_on = place.where;  // the run's, also when it is resumed
+      settings.augment_on = place.where;  // kept for the run, also when it is resumed
     }
   }
 }
@@ -405,7 +406,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
   const int until = run.frozen.until_epoch;
   if (checkpoint && until > 0 && checkpoint->progress.epochs_in(checkpoint->progress.step) >= until)
-    return;  // nothing is frozen any more
+    return;  // no layer is frozen any more
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
   const auto in_every_step = [this](const char* why) {
     notes.push_back(cat("the frozen part is computed in every step: ", why));
@@ -436,7 +437,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   if (kept.sets.empty()) return;
   net = kept.net;
   data::LoaderOptions of_kept = train->options();
-  of_kept.augment = {};  // is in what was kept
+  of_kept.augment = {};  // the kept outputs already include augmentation
   train = std::make_unique<data::Loader>(kept.sets.front(), of_kept);
   if (validation != nullptr) measured_.validation = kept.sets[1];
   if (test != nullptr) measured_.test = kept.sets.back();
@@ -466,7 +467,7 @@ bool same_scale(const ChannelScale& a, const ChannelScale& b) {
          of_channels(a.std, channels) == of_channels(b.std, channels);
 }
 
-// "0.5 and deviation 0.2", or the numbers of all channels where they differ.
+// "0.5 and deviation 0.2", or the values of all channels if they differ.
 std::string scale_text(const ChannelScale& scale) {
   const auto text = [](const std::vector<double>& each) {
     if (std::count(each.begin(), each.end(), each.front()) == std::ssize(each))
@@ -480,7 +481,7 @@ std::string scale_text(const ChannelScale& scale) {
 
 }  // namespace
 
-// What the teacher gives of the run's inputs must be scores for the run's classes.
+// The teacher's outputs for the run's inputs must be scores for the run's classes.
 void Session::open_teacher(const data::Dataset& set) {
   const Settings& settings = run.settings;
   const TrainedModel model = TrainedModel::open(settings.teacher);
@@ -504,7 +505,7 @@ void Session::open_teacher(const data::Dataset& set) {
   const Settings& theirs = model.settings();
   teacher = model.net();
   teacher_digest = digest_of_weights(*teacher);
-  // Pixels are scaled as the run's network wants them.
+  // Both networks read the same inputs, so the pixel scaling must be equal.
   const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
     throw ValueError(cat("setting 'teacher': ", settings.teacher,
@@ -557,7 +558,7 @@ std::unique_ptr<data::Loader> test_loader(const ResolvedModel& model,
   data::LoaderOptions o = loader_options(model);
   o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
   o.shuffle = o.drop_last = false;
-  // Without gradients the network is soon ready for more: reading and drawing set the pace.
+  // Without gradients a batch takes little time, so reading and decoding are the bottleneck.
   o.workers = std::max(o.workers, std::min(threads(), data::kMostWorkers));
   return std::make_unique<data::Loader>(std::move(set), o);
 }

@@ -60,12 +60,12 @@ struct Session {
   /// Trainer options of this run in this folder ("": none).
   TrainOptions options(const std::string& dir, bool resume);
 
-  ResolvedRun run;  // with the number of classes, and with the place where images are augmented
+  ResolvedRun run;  // includes the number of classes and the place where images are augmented
   DataSets sets;
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // network with LoRA adapters, if the settings ask for them
   std::optional<nn::AnyModule> teacher;
-  std::string teacher_digest;  // of its weights
+  std::string teacher_digest;  // digest of the teacher's weights
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<data::Loader> train, validation, test;

@@ -1,4 +1,4 @@
-// Takes data sources apart.
+// Parses data sources.
 #include "train/settings/data_source.h"
 
 #include <utility>

@@ -1,7 +1,7 @@
-// A data source as the setting `data` names it, "folder:photos,validation=0.1", taken apart once.
+// The setting `data`, such as "folder:photos,validation=0.1", parsed once.
 //
-// The options stay text: the reader of the kind, in `data`, reads and checks them. What a run asks
-// of a source is here: its kind, its paths, and single options.
+// Options stay text: the reader of the kind, in `data`, parses and checks them. This type answers
+// what a run needs to know about its source: the kind, the paths, and single options.
 #pragma once
 
 #include <filesystem>
@@ -18,16 +18,16 @@ namespace tenon::train {
 
 struct DataSource {
   DataSource() = default;
-  /// Takes a source apart; of an unknown kind, the text and kind are kept. A comma belongs to a
-  /// path if such a file or folder exists, where relative paths start at `base`.
+  /// Parses a source. If the kind is unknown, text and kind are kept. A comma belongs to a path if
+  /// such a file or folder exists; relative paths start at `base`.
   explicit DataSource(std::string source, const std::filesystem::path& base = {});
 
   std::string text{};                  ///< the source as it was given
   std::string kind{};                  ///< "folder"
-  std::vector<std::string> paths{};    ///< of the samples; empty: samples are generated, or "mnist"
+  std::vector<std::string> paths{};    ///< paths of the samples; empty: generated, or "mnist"
   std::string test{};                  ///< path of the test part ("test=PATH"); "": none is named
   std::vector<std::string> options{};  ///< all other parts, in order: "validation=0.1"
-  const data::SourceKind* known = nullptr;  ///< what is known of the kind; null: nothing
+  const data::SourceKind* known = nullptr;  ///< facts about the kind; null if the kind is unknown
 
   /// Whether it contains paths ("csv:flowers.csv"), which depend on the current folder.
   bool has_path() const { return !paths.empty(); }

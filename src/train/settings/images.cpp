@@ -23,21 +23,21 @@ namespace {
 constexpr char kImageNet[] = "0.485,0.456,0.406/0.229,0.224,0.225";
 constexpr char kFit[] = "resize,center_crop";
 constexpr char kUsualChanges[] = "resized_crop,flip";
-// As many threads give as many images of 500 x 375 as the engines of an H200 beside a training
-// that keeps it busy, some 5,000 a second (bench/results/h200-images.txt).
+// About 12 threads decode as many 500 x 375 images (some 5,000 a second) as the decode engines of
+// an H200 during a training that keeps the GPU busy (bench/results/h200-images.txt).
 constexpr int kEnoughWorkers = 12;
 
 constexpr const char* kQuick[] = {"resize", "center_crop", "crop",  "resized_crop", "flip",
                                   "vflip",  "grey",        "erase", "cutout"};
 
-// Whether changes take threads little beside decoding.
+// Whether all transforms are cheap compared with decoding.
 bool is_quick(const data::Transforms& changes) {
   return std::all_of(changes.steps().begin(), changes.steps().end(), [](const auto& step) {
     return std::find(std::begin(kQuick), std::end(kQuick), step.name) != std::end(kQuick);
   });
 }
 
-// Whether a list has only the three transforms that images in memory have always had.
+// Whether a list has only the three transforms of images in memory: crop, flip, cutout.
 bool is_plain(const std::string& text) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -49,7 +49,7 @@ bool is_plain(const std::string& text) {
 }
 
 // The transforms of single images, and those that mix the images of a batch.
-std::pair<std::string, std::string> parted(const std::string& text) {
+std::pair<std::string, std::string> split_mixing(const std::string& text) {
   std::string single, mixing;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -81,7 +81,7 @@ constexpr char kBackground[] = "background", kBroken[] = "broken";  // options o
 AugmentChoice parse_augment_choice(const std::string& text, bool own) {
   AugmentChoice out;
   if (text == "none") return out;
-  const auto [single, mixing] = parted(text);
+  const auto [single, mixing] = split_mixing(text);
   const bool plain = !own && is_plain(single) && (mixing.empty() || !single.empty());
   if (plain) out.plain = parse_augment(single);
   try {
@@ -148,10 +148,10 @@ ImageSettings image_settings(const Settings& settings, const DataSource& source,
   return out;
 }
 
-// Synthetic images can be drawn in any number, so a recipe's augmentation is for photographs only.
-// That of a network's file applies to image files and CIFAR, that of a built-in network to CIFAR.
-// The output of frozen parts is computed once if their input never changes, or for as many variants
-// as the setting asks for.
+// Recipes augment photographs only, because synthetic images can be drawn in any number. The recipe
+// of a network file applies to image files and CIFAR; that of a built-in network applies to CIFAR.
+// If the outputs of frozen layers are computed once (`frozen_variants` is 0), image files are not
+// augmented by default.
 AugmentChoice augmentation_of(const ResolvedModel& model) {
   const Settings& settings = model.settings;
   const bool own = model.images.any_size;
@@ -185,7 +185,8 @@ Settings with_preprocess_settings(const ResolvedModel& model) {
 
 ResolvedModel with_images_of_source(const ResolvedModel& model, const std::string& data) {
   Settings out = with_preprocess_settings(model);
-  // What the run's data says is in the settings, or was changed there.
+  // The settings already contain the options of the run's data, or were changed by the user. Only
+  // an option that differs from the run's data overrides them.
   DataSource source(data);
   const auto told = source.option(kBackground);
   if (told && told != model.data.option(kBackground)) out.background = *told;
@@ -194,7 +195,7 @@ ResolvedModel with_images_of_source(const ResolvedModel& model, const std::strin
 }
 
 Settings with_images_of(Settings settings, const Shape& input, const std::string& normalize) {
-  constexpr std::int64_t kPublished = 224;  // the least side that published networks take
+  constexpr std::int64_t kPublished = 224;  // smallest side of an input of published networks
   if (normalize.empty() || input.rank() != 3 || input[0] != 3 || input[1] < kPublished)
     return settings;
   if (settings.preprocess == "auto") settings.preprocess = kFit;
@@ -267,7 +268,7 @@ ImagePlace place_of_images(const Settings& settings, const data::ImageOptions& o
 
 namespace {
 
-// A perceptron lays any image in a row.
+// The input of a perceptron is a vector: it flattens images of any shape.
 Shape image_shape(const ResolvedModel& model, const data::Dataset& set) {
   const Shape& input = model.info().input;
   return input.rank() == 1 ? set.input_shape() : input;

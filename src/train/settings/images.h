@@ -43,9 +43,9 @@ struct ImageSettings {
   bool any_size = false;  ///< the samples are image files of any size
   /// The settings as text, with "auto" replaced if `any_size`, as model files hold them.
   std::string preprocess{}, normalize{}, background{};
-  data::Transforms resize{};             ///< of image files, by `preprocess`
-  ChannelScale scale{};                  ///< by `normalize`; empty: input_mean and input_std
-  std::optional<io::Colour> backdrop{};  ///< by `background`; empty: transparency is ignored
+  data::Transforms resize{};             ///< how image files are resized (`preprocess`)
+  ChannelScale scale{};                  ///< from `normalize`; empty: input_mean and input_std
+  std::optional<io::Colour> backdrop{};  ///< from `background`; empty: transparency is ignored
   bool broken_is_error = false;          ///< an image that cannot be decoded ends the run
 };
 /// Throws ValueError for a setting that holds something else than it may.

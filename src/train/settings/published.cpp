@@ -1,4 +1,4 @@
-// Completes settings by the config.json beside weights.
+// Completes settings from the config.json in the folder of the weights.
 #include "train/settings/published.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Settings that follow from the config.json beside pretrained weights.
+// Settings that follow from the config.json in the folder of pretrained weights.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ std::string model_as_published(const std::string& weights, const std::string& mo
 Settings as_published(Settings settings);
 
 /// "; the network is gpt2:layers=2 by hub/config.json; 2 unknown fields …", for a note on weights;
-/// "" where there is no config.
+/// "" if there is no config.
 std::string config_words(const std::string& weights, const std::string& model);
 
 }  // namespace tenon::train

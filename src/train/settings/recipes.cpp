@@ -46,15 +46,15 @@ Settings Settings::for_model(const std::string& model) {
       model, models::is_network_file(model) ? models::read_network(model).text : std::string());
 }
 
-// A recipe of one's own is checked as settings are, with the line to blame.
+// Checks the recipe of a network file like settings. The error names the line.
 void check_recipe(const Settings& settings, const models::Network& network) {
   const io::TomlValue* recipe = network.recipe();
   if (recipe == nullptr) return;
   Settings scratch = settings;
   for (const io::TomlEntry& entry : recipe->entries) try {
-      const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
+      const bool changes = entry.key == "augment";  // the setting itself stays "auto"
       scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
-      if (entry.key == "normalize")  // has as many channels as the network
+      if (entry.key == "normalize")  // must have as many values as the network has channels
         require_channels(image_settings(scratch, DataSource(scratch.data), network.info()).scale,
                          scratch.model, network.info().input);
     } catch (const ValueError& error) {
@@ -93,7 +93,7 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
 
 namespace {
 
-// The setting 'weights' of a file and of single settings, which come after it.
+// The setting 'weights' of a file and of single settings, which override the file.
 std::string weights_in(const std::string& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::string out;

@@ -1,8 +1,8 @@
-// Settings with their meaning: the network that they describe, and the values that they hold as
-// text, such as the data source, LoRA options, milestones and augmentation, as typed values.
+// Settings as typed values: the network that they describe, and the settings whose text has several
+// parts, such as the data source, LoRA options, milestones and augmentation.
 //
-// A command or a run resolves its settings once and passes the result on. What uses it parses no
-// text and looks no network up. Settings in their flat form stay what files hold.
+// A command or a run resolves its settings once and passes the result on. Code that uses the result
+// parses no text and looks up no network. Files contain settings in their flat form.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace tenon::train {
 /// How numbers are computed.
 struct ComputeSettings {
   Precision precision = Precision::Fp32;
-  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< layers with another one
+  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< exceptions, by layer
   Tune tune = Tune::Read;
   int threads = 0;  ///< 0: those of the context
   std::uint64_t seed = 0;
@@ -44,7 +44,7 @@ struct OptimizerSettings {
 /// The learning-rate schedule.
 struct ScheduleSettings {
   std::string name;                  ///< a name that optim::create_schedule() takes
-  optim::ScheduleOptions options{};  ///< without numbers of steps: the data decides them
+  optim::ScheduleOptions options{};  ///< the numbers of steps are not set: they depend on the data
   /// Whether the rates depend on the results on the validation part.
   bool follows_validation() const { return name == "plateau"; }
 };
@@ -52,26 +52,26 @@ struct ScheduleSettings {
 /// When checkpoints are written, and how many are kept.
 struct CheckpointSettings {
   int keep = 2;            ///< the newest ones
-  std::int64_t steps = 0;  ///< between checkpoints inside an epoch; 0: by time
-  double seconds = 30;     ///< between checkpoints inside an epoch; 0: by steps
+  std::int64_t steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
+  double seconds = 30;     ///< seconds between checkpoints inside an epoch; 0: by steps
 };
 
 /// Layers that do not learn.
 struct FrozenSettings {
   std::vector<std::string> layers{};  ///< empty: all layers learn
   int until_epoch = 0;                ///< the last epoch in which they are frozen; 0: all
-  KeepOptions keep{};                 ///< of their outputs; without folder and callbacks
+  KeepOptions keep{};  ///< how their outputs are kept; folder and callbacks are not set
 };
 
-/// What a trained model needs.
+/// The settings that a trained model needs.
 struct ResolvedModel {
   /// Throws ValueError for a setting that holds something else than it may, and as
   /// Settings::model_info().
   explicit ResolvedModel(Settings given);
-  /// The same with `source`, which is the setting `data` taken apart.
+  /// The same; `source` is the parsed setting `data`.
   ResolvedModel(Settings given, DataSource source);
 
-  /// What is known of the network.
+  /// The facts about the network.
   const models::Info& info() const { return network.info(); }
 
   Settings settings;
@@ -83,11 +83,11 @@ struct ResolvedModel {
   ImageSettings images;
 };
 
-/// What a run needs in addition.
+/// The settings that a run needs in addition.
 struct ResolvedRun : ResolvedModel {
   explicit ResolvedRun(Settings given);
 
-  AugmentChoice augmentation;  ///< of the training data
+  AugmentChoice augmentation;  ///< augmentation of the training data
   OptimizerSettings optimizer;
   ScheduleSettings schedule;
   CheckpointSettings checkpoints;

@@ -13,7 +13,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr double kMostShare = 1000;  // of the learning rate, for a layer
+constexpr double kMostShare = 1000;  // largest factor of the learning rate of a layer
 
 }  // namespace
 

@@ -251,7 +251,7 @@ void check_choice(const Field& f, const std::string& value,
   refuse(f, value, cat("one of ", all, near.empty() ? "" : cat("; did you mean '", near, "'?")));
 }
 
-// Names are checked where they are given, not when the run has already begun.
+// Checks names when they are set, not when the run has already begun.
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model" && !models::is_network_file(value)) models::info(value);
@@ -276,7 +276,8 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
-  if (key == "device") parse_device(value);  // a run may be read where its device is not
+  // parsed, not opened: a run can be read on a machine without its device
+  if (key == "device") parse_device(value);
   if (key == "activation" && !value.empty()) nn::activation(value);
   if (key == "data" && value.empty())
     refuse(f, value, "a data source, for example 'digits' or 'mnist'");
@@ -298,7 +299,8 @@ std::string text_of(const Settings& settings, const Field& f) {
 
 }  // namespace
 
-// A rate that suits one optimizer ruins another: unless they were given, rates follow the choice.
+// Sets the learning rate and related values to the defaults of the chosen optimizer, except those
+// that were set explicitly. A rate that suits one optimizer makes another one diverge.
 void Settings::use_rates_of(const std::string& chosen) {
   auto free = [&](const char* key) {
     return std::find(given_.begin(), given_.end(), key) == given_.end();
@@ -324,7 +326,7 @@ void Settings::set(const std::string& key, const std::string& value) {
         using T = std::remove_reference_t<decltype(this->*member)>;
         if constexpr (std::is_same_v<T, std::string>) {
           check_name(f, value);
-          // Read before the old one is given up: it may not be there.
+          // Read the new file before the old network is replaced, because reading may fail.
           if (key == "model")
             network = models::is_network_file(value) ? models::read_network(value).text : "";
           this->*member = value;
@@ -350,7 +352,7 @@ void Settings::apply_lines(const std::vector<SettingText>& lines, const std::str
   for (const SettingText& line : lines) {
     try {
       if (text != lines.end() && line.key == "model")
-        model = line.value;  // the file may have moved: its text is in these lines
+        model = line.value;  // the file may be gone: its text is in the setting `network`
       else
         set(line.key, line.value);
     } catch (const ValueError& error) {
@@ -383,11 +385,13 @@ Settings Settings::of_text(const std::string& toml, const std::string& source) {
   return of_lines(parse_settings(toml, source), source);
 }
 
-// Without these a file that was cut off would count as a run of the defaults.
+// Settings that a complete file has. Without this check a truncated file would be read as a run
+// with default settings.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  // Transforms of one's own are known to the program that trained the run. Another program can use
-  // the model, which needs none; what trains reads the list and refuses it.
+  // A custom transform is known only to the program that registered it. Other programs can still
+  // use the model, because prediction needs no augmentation. So the list is checked later, when
+  // training reads it.
   std::vector<SettingText> checked;
   for (const SettingText& line : lines)
     if (line.key == "augment")

@@ -44,7 +44,8 @@ void require_input(const Task& task, const TaskData& data) {
 void refuse_outputs(const TaskData& data, const Shape& output, const std::string& noun,
                     const std::string& advice) {
   const Settings& settings = data.settings;
-  const std::int64_t wanted = settings.classes, given = output.numel() / 2;  // of two samples
+  // The output is for two samples.
+  const std::int64_t wanted = settings.classes, given = output.numel() / 2;
   throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
           " for a sample, where '", settings.data, "' has ", wanted, " ", noun,

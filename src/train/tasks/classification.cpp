@@ -102,7 +102,7 @@ std::int64_t Classification::outputs(const data::Dataset& set) const { return se
 void Classification::check_outputs(const TaskData& data, const Shape& output) const {
   const std::int64_t given = output.numel() / 2, wanted = data.settings.classes;
   if (output.rank() == 2 && given >= wanted) return;
-  // 1,000 different prices in 200 rows are no classes.
+  // More classes than samples suggest that the targets are numbers, such as prices.
   refuse_outputs(
       data, output, "classes",
       wanted > data.set.size() ? "; or, for numeric targets, use --task regression" : "");
@@ -139,7 +139,7 @@ Tensor Classification::drawn_targets(const Tensor& scores, const Tensor& target)
   return cast(argmax(cast(scores, DType::Float32) + noise, 1), target.dtype());
 }
 
-// A class for each sample of scores [N, classes], for each place of scores [N, classes, …].
+// A class for each sample of scores [N, classes], or for each position of scores [N, classes, …].
 Tensor Classification::random_targets(const Shape& scores) const {
   if (scores.rank() < 2)
     throw ShapeError(cat(name(), ": the network gives ", scores, ", must be [N, classes]"));
@@ -148,7 +148,7 @@ Tensor Classification::random_targets(const Shape& scores) const {
   return randint(0, scores[1], targets);
 }
 
-// Ignored targets are never right.
+// Ignored targets never count as correct.
 Tensor Classification::correct(const Tensor& scores, const Tensor& target,
                                const Tensor& kept) const {
   if (is_floating(target.dtype()) || scores.rank() != target.rank() + 1)

@@ -82,7 +82,7 @@ class LabelMeter final : public Meter {
   std::int64_t right_ = 0, exact_ = 0, both_ = 0, either_ = 0, rows_ = 0, labels_ = 0;
 };
 
-// Of data in memory: other data is not read twice.
+// Checks data in memory only: other data would have to be read twice.
 void require_labels(const data::Dataset& set, const std::string& source) {
   if (!set.in_memory()) return;
   const auto width = static_cast<std::size_t>(set.target_shape().numel());

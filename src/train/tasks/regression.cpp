@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kMae[] = "mae", kR2[] = "r2";
 
-// Without errors if the number of outputs differs from that of the targets.
+// Measures nothing if the number of outputs differs from that of the targets.
 class ErrorMeter final : public Meter {
  public:
   void add(const MeasuredBatch& batch) override {

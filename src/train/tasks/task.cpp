@@ -1,4 +1,4 @@
-// The defaults of Task.
+// Default implementations of the functions of Task.
 #include <tenon/task.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the tasks and the Trainer share: the task of a Trainer, and checks of data and outputs.
+// Shared by the tasks and the Trainer: the task of a Trainer, and checks of data and outputs.
 #pragma once
 
 #include <cstdint>

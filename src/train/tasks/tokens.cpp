@@ -49,7 +49,7 @@ Tensor TokenTask::scores(const Tensor& output) const {
 
 Tensor TokenTask::targets(const Tensor& target) const { return flatten(target); }
 
-// Padding is nothing to learn.
+// Padding does not count in the mean.
 Tensor TokenTask::distillation(const Tensor& scores, const Tensor& teacher, const Tensor& target,
                                double temperature) const {
   const Tensor counts = cast(ge(target, 0), scores.dtype());

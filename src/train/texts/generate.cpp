@@ -73,10 +73,11 @@ class Candidates {
   std::vector<double> shares_;
 };
 
-// Feeds tokens one by one. When a model's context is full it goes on from the newer half of it.
-class Speaker {
+// Feeds tokens to the network one at a time. When the context is full, continues with the newer
+// half of its tokens.
+class IncrementalDecoder {
  public:
-  explicit Speaker(const models::Decoder& net)
+  explicit IncrementalDecoder(const models::Decoder& net)
       : net_(net), step_(compile([&net](const std::vector<Tensor>& in) {
           models::Decoder::Next next =
               net.decode(in[0], in[1], std::vector<Tensor>(in.begin() + 2, in.end()));
@@ -120,18 +121,19 @@ class Speaker {
   std::int64_t place_ = 0;
 };
 
-// The tokens that a model knows: of its training data, or of a tokenizer.
-class Speech {
+// Converts between text and a model's tokens, by the vocabulary of the training data or a
+// tokenizer.
+class TextCodec {
  public:
-  virtual ~Speech() = default;
+  virtual ~TextCodec() = default;
   virtual std::vector<std::int64_t> begin(const std::string& prompt) = 0;
-  virtual std::string piece(std::int64_t token) = 0;  // "" while a sign is not whole
+  virtual std::string piece(std::int64_t token) = 0;  // "" while a character is incomplete
 };
 
-class TrainedSpeech : public Speech {
+class VocabularyCodec : public TextCodec {
  public:
-  explicit TrainedSpeech(data::Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
-  // Without a prompt a line begins; where there are no lines, the first token there is.
+  explicit VocabularyCodec(data::Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
+  // Without a prompt the text starts after a newline; if there is no newline token, after token 0.
   std::vector<std::int64_t> begin(const std::string& prompt) override {
     text_ = prompt;
     std::vector<std::int64_t> tokens = vocabulary_.encode(prompt);
@@ -141,7 +143,8 @@ class TrainedSpeech : public Speech {
     return {line == all.end() ? 0 : line - all.begin()};
   }
   std::string piece(std::int64_t token) override {
-    if (token >= vocabulary_.size()) return "";  // of no text: the network has more than it needs
+    // the network has more outputs than the text has tokens
+    if (token >= vocabulary_.size()) return "";
     std::string out = vocabulary_.piece(token, text_);
     text_ += out;
     return out;
@@ -152,16 +155,16 @@ class TrainedSpeech : public Speech {
   std::string text_;
 };
 
-class TokenizerSpeech : public Speech {
+class TokenizerCodec : public TextCodec {
  public:
-  explicit TokenizerSpeech(const data::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  explicit TokenizerCodec(const data::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
   std::vector<std::int64_t> begin(const std::string& prompt) override {
     std::vector<std::int64_t> tokens = tokenizer_.encode(prompt, false);
     if (!tokens.empty()) return tokens;
     return {std::max<std::int64_t>(0, tokenizer_.number("<|endoftext|>"))};
   }
   std::string piece(std::int64_t token) override {
-    constexpr std::size_t longest_sign = 4;  // bytes
+    constexpr std::size_t longest_sign = 4;  // bytes of the longest UTF-8 character
     if (token >= tokenizer_.size()) return "";
     open_.push_back(token);
     std::string out = tokenizer_.decode(open_);
@@ -172,7 +175,7 @@ class TokenizerSpeech : public Speech {
 
  private:
   const data::Tokenizer& tokenizer_;
-  std::vector<std::int64_t> open_;  // tokens whose bytes are no whole sign yet
+  std::vector<std::int64_t> open_;  // tokens whose bytes are not a whole character yet
 };
 
 }  // namespace
@@ -196,22 +199,22 @@ std::string TrainedModel::generate(const std::string& prompt,
                                      : "' has no vocabulary: give a tokenizer");
   check_tokenizer(tokenizer, settings_);
   const ContextScope scope(context_);
-  std::unique_ptr<Speech> speech;
+  std::unique_ptr<TextCodec> codec;
   if (tokenizer != nullptr)
-    speech = std::make_unique<TokenizerSpeech>(*tokenizer);
+    codec = std::make_unique<TokenizerCodec>(*tokenizer);
   else
-    speech = std::make_unique<TrainedSpeech>(*vocabulary_);
-  Speaker speaker(*net);
-  for (const std::int64_t token : speech->begin(prompt)) speaker.take(token);
+    codec = std::make_unique<VocabularyCodec>(*vocabulary_);
+  IncrementalDecoder decoder(*net);
+  for (const std::int64_t token : codec->begin(prompt)) decoder.take(token);
   std::string added;
   for (std::int64_t k = 0; k < options.tokens; ++k) {
     const Philox4 words = philox(options.seed, static_cast<std::uint64_t>(k), 0);
     const std::int64_t token =
-        Candidates(speaker.scores(), options).draw(static_cast<double>(uniform01(words.v[0])));
-    const std::string piece = speech->piece(token);
+        Candidates(decoder.scores(), options).draw(static_cast<double>(uniform01(words.v[0])));
+    const std::string piece = codec->piece(token);
     added += piece;
     if (options.on_text && !options.on_text(piece)) break;
-    if (k + 1 < options.tokens) speaker.take(token);
+    if (k + 1 < options.tokens) decoder.take(token);
   }
   return added;
 }

@@ -1,4 +1,4 @@
-// What generation shares with predictions of the next token.
+// Checks that generation and the prediction of the next token share.
 #pragma once
 
 #include <tenon/tokenizer.h>
@@ -6,8 +6,8 @@
 
 namespace tenon::train {
 
-/// Throws ValueError if the tokenizer has more tokens than the settings' network has outputs. Null
-/// is no tokenizer.
+/// Throws ValueError if the tokenizer has more tokens than the settings' network has outputs. Does
+/// nothing for null.
 void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings);
 
 }  // namespace tenon::train

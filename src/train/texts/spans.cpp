@@ -34,7 +34,8 @@ struct Found {
   Answer answer;
 };
 
-// Updates the best answer with the scores of a window, whose text begins at `behind` in the row.
+// Updates the best answer with the scores of a window, whose text begins at position `behind` of
+// the row.
 void take_window(Found& found, const data::SpanText& text, const data::SpanWindow& window,
                  std::int64_t behind, std::span<const float> starts, std::span<const float> ends) {
   found.none = std::min(found.none, static_cast<double>(starts[0]) + ends[0]);

@@ -29,7 +29,7 @@ struct Row {
   Tokens tokens;
 };
 
-// One text: rows that go on, best first, and the best that ended.
+// The beam of one text: unfinished translations, best first, and the best finished one.
 class Beam {
  public:
   Beam(std::int64_t width, double penalty, std::int64_t limit)
@@ -43,7 +43,7 @@ class Beam {
   }
   const Tokens& best() const { return ended_.score > kNone ? ended_.tokens : rows_[0].tokens; }
 
-  /// Candidates of each row, `each` a row. `from[k]` becomes the row that row k goes on from.
+  /// Takes `each` candidates for each row. `from[k]` becomes the row that the new row k continues.
   void take(const float* scores, const std::int64_t* tokens, std::int64_t each,
             std::int64_t* from) {
     if (done_) return;
@@ -74,7 +74,8 @@ class Beam {
     }
     next.resize(rows_.size());
     rows_ = std::move(next);
-    // A row's score only falls; at most it is divided by the penalty of the longest translation.
+    // Done if no unfinished row can win. The score of a row only falls, and it is divided at most
+    // by the penalty of the longest translation.
     done_ =
         rows_[0].score / penalty(limit_) <= ended_.score || std::ssize(rows_[0].tokens) >= limit_;
   }
@@ -152,13 +153,14 @@ class Search {
       if (text < std::ssize(sources))
         *std::copy(sources[at(text)].begin(), sources[at(text)].end(), row) = data::kEnd;
       else
-        *row = data::kEnd;  // of a batch that is not full
+        *row = data::kEnd;  // fills a batch that is not full
     }
     return Tensor::from(rows, {texts_, length_});
   }
 
   void compile_step(std::size_t encoded) {
-    const auto candidates = 2 * options_.beam + 2;  // two of them may be marks, `beam` may end
+    // two may be special tokens, and `beam` may end a translation
+    const auto candidates = 2 * options_.beam + 2;
     step_ = compile([this, encoded, candidates](const std::vector<Tensor>& in) {
       const auto split = in.begin() + 3 + static_cast<std::ptrdiff_t>(encoded);
       std::vector<Tensor> state(split, in.end());
@@ -241,7 +243,7 @@ std::vector<std::string> TrainedModel::translate(const std::vector<std::string>&
   std::vector<std::string> out;
   out.reserve(texts.size());
   for (Tokens& tokens : train::translate(*net, sources, options)) {
-    // Outputs beyond the tokens of the training data are of no text.
+    // Remove outputs that no token of the training data has.
     std::erase_if(tokens, [&](std::int64_t token) { return token >= vocabulary_->size(); });
     out.push_back(vocabulary_->decode(tokens));
   }

@@ -94,7 +94,8 @@ TENON_DEVICE float inverse_of(float total) {
   return 1.0f / total;
 }
 
-/// Float32 operands only: the final factor of each query's weights, stored behind the deltas.
+/// Float32 operands only: the factors that make each query's weights sum to 1, stored after the
+/// deltas.
 TENON_DEVICE float* inverse_sums(const AttentionArgs& a) {
   return a.delta + a.batch * a.heads * a.queries;
 }
@@ -132,8 +133,8 @@ template <class C>
 struct AttentionKeeps {
   RandomDraw draw = {0, 0};
   unsigned below = 0;
-  float scale = 1.0f;                     // of those that stay
-  unsigned long long head = 0, keys = 0;  // weights in front of the head's, and in one row of it
+  float scale = 1.0f;                     // factor on the kept weights
+  unsigned long long head = 0, keys = 0;  // weights before this head; weights in a row
 
   TENON_DEVICE AttentionKeeps(const AttentionArgs& a, long long b, long long h) {
     if constexpr (C::kDrops != AttentionDrops::None) {
@@ -269,7 +270,8 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
         const float theirs = shuffle_xor(most, other);
         most = theirs > most ? theirs : most;
       }
-      // A query that has seen no key yet has no maximum to subtract.
+      // The maximum of a query that has seen no key yet is -infinity; subtracting it would give
+      // NaN.
       const float shift = most == minus_infinity() ? 0.0f : most,
                   factor = exp2_fast(largest[half] - shift);
       largest[half] = most;

@@ -6,9 +6,10 @@
 namespace tenon::cuda {
 
 constexpr int kAttentionThreads = 128;  // four warps of 16 rows each
-constexpr int kAttentionRows = 64;  // of a block's own tile: queries, or keys for their gradients
+// Rows of a block's own tile: queries, or keys for key gradients.
+constexpr int kAttentionRows = 64;
 constexpr int kAttentionBoxBytes = 64 * 128;  // 64 rows of 64 16-bit elements in shared memory
-constexpr int kAttentionTaken = 2 * kAttentionRows;  // numbers that 64 queries have in `delta`
+constexpr int kAttentionTaken = 2 * kAttentionRows;  // floats of 64 queries in `delta`
 
 /// Element (b, i, h, e) of an operand is at data + b * stride[0] + i * stride[1] + h * stride[2] +
 /// e. Element (b, h, i, j) of a mask is at data + the sum of coordinate * stride.
@@ -34,17 +35,18 @@ struct AttentionSums {
 /// log and delta are contiguous [batch, heads, queries].
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
-  float* log = nullptr;  // of each query's sum of exponentials; null: not asked for
-  // rowsum(dy * y). For the warpgroup kernels, each 64 queries have their 64 log-sum-exps, then
-  // their 64 deltas. For float32 operands the deltas are followed by the factors that make each
-  // query's weights sum to 1.
+  float* log = nullptr;  // log-sum-exp of each query's scores; null: not wanted
+  // rowsum(dy * y). For the warpgroup kernels, it holds for every 64 queries their 64 log-sum-exps
+  // and then their 64 deltas. For float32 operands, the deltas are followed by the factors that
+  // make each query's weights sum to 1.
   float* delta = nullptr;
-  AttentionResult out;                 // y, or the gradient of q
-  AttentionResult out_k, out_v;        // the gradients of k and v
-  AttentionSums sums, sums_k, sums_v;  // of those of q, k and v; by warpgroups alone
+  AttentionResult out;           // y, or the gradient of q
+  AttentionResult out_k, out_v;  // the gradients of k and v
+  // Sums of the gradients of q, k and v; warpgroup kernels only.
+  AttentionSums sums, sums_k, sums_v;
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
-  int unused = 0;  // in place of padding
+  int unused = 0;  // explicit padding
   // Dropout: seed and counter of the draw. A random number in [0, 2^24) below the threshold drops
   // its weight.
   const long long* drops = nullptr;

@@ -228,7 +228,7 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   for (int n = 0; n < 8; ++n) {
     unsigned bits = 15;
     if constexpr (C::kDrops != AttentionDrops::None) bits = keeps.of_keys(warp_row, n * 8);
-    float left[4];  // of the weights, as values were multiplied by
+    float left[4];  // the weights that the forward pass multiplied values by
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const float factor = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;

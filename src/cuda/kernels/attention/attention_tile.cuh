@@ -75,8 +75,8 @@ struct AttentionTile {
   using Type = T;
   using Element = typename T::Element;
   static constexpr int kRows = rows, kCols = cols;
-  static constexpr int kChunk = 16 / sizeof(Element);  // elements of 16 bytes
-  static constexpr int kStep = 2 * kChunk;             // of the reduction in one product
+  static constexpr int kChunk = 16 / sizeof(Element);  // elements in 16 bytes
+  static constexpr int kStep = 2 * kChunk;             // reduction length of one product
   static constexpr int kPitch = cols + kChunk;
   static constexpr int kElements = rows * kPitch;
   Element* at;

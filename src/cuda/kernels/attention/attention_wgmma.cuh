@@ -28,7 +28,8 @@ struct AttentionWgmmaConfig {
   static constexpr int kSize = size, kThreads = kAttentionThreads;
   static constexpr bool kCausal = causal, kWeighs = weighs;
   static constexpr AttentionMask kMask = AttentionMask::None;
-  static constexpr int kBoxes = size / 64;  // of 64 x 64 elements: lines of 128 bytes, swizzled
+  // Boxes of 64 x 64 elements: lines of 128 bytes, swizzled.
+  static constexpr int kBoxes = size / 64;
   static constexpr int kTileBytes = kBoxes * kAttentionBoxBytes;  // 64 rows
 };
 
@@ -164,7 +165,7 @@ TENON_DEVICE void store_boxes(const AttentionResult& out, const float (&x)[C::kB
   }
 }
 
-/// A lane's position among the warpgroup's 64 rows.
+/// A lane's position in the warpgroup: lane / 4, lane % 4, and the first of its warp's 16 rows.
 struct AttentionPlace {
   int g, t, warp_row;
   static TENON_DEVICE AttentionPlace here() {
@@ -263,7 +264,8 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a,
 #pragma unroll
         for (int e = 0; e < 2; ++e) most = fmaxf(most, s[4 * n + 2 * half + e]);
       for (int other = 1; other < 4; other *= 2) most = fmaxf(most, shuffle_xor(most, other));
-      // A query that has seen no key yet has no maximum to subtract.
+      // The maximum of a query that has seen no key yet is -infinity; subtracting it would give
+      // NaN.
       const float shift = most == minus_infinity() ? 0.0f : most * scale,
                   factor = exp2_fast(largest[half] * scale - shift);
       largest[half] = most;
@@ -372,7 +374,7 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
     if (step + 1 < steps) stage(step + 1);
     const long long q0 = static_cast<long long>(tile) * 64;
     const float2* const taken = reinterpret_cast<const float2*>(rows.memory + slot * kTakenBytes) +
-                                at.t;  // off two queries each
+                                at.t;  // one float2 holds two queries
     float s[32], ds[32];
     pin(s);
     pin(ds);
@@ -475,7 +477,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = static_cast<int>((seen + 63) / 64),
-            weighing = C::kWeighs || blocks == 1 ? blocks : 0,  // steps, ahead of the gradient's
+            weighing = C::kWeighs || blocks == 1 ? blocks : 0,  // first steps, which compute deltas
       steps = weighing + (a.out.data != nullptr ? blocks : 0);
   const AttentionSlots slots(v.next(2).address);
   const auto first_key = [&](int step) {

@@ -16,22 +16,22 @@ struct ConvImage {
   const void* data = nullptr;
   int image_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
   int images = 0, height = 0, width = 0;
-  int groups = 0;    // units at a position
-  int elements = 0;  // channels in all; kShifts: taps in a row of the filter
+  int groups = 0;    // units at each position
+  int elements = 0;  // channels of the map; kShifts: taps in a row of the filter
   int shift = 0;     // kShifts: columns from one element to the next; else 0
 };
 
 /// The part of a feature map that a block holds in shared memory, with zeros outside the map.
 struct ConvPatch {
-  Divisor height, width, groups;  // positions; units at a position
+  Divisor height, width, groups;  // size in positions; units at each position
   int images = 0;
-  int pitch = 0;  // units from a position to the next, odd
+  int pitch = 0;  // units from one position to the next, odd
 };
 
 /// Taps of a filter as positions in a patch; with kShifts only the rows.
 struct ConvTaps {
-  Divisor count, columns;             // in all, in a row
-  int row_step = 0, column_step = 0;  // positions
+  Divisor count, columns;             // all taps; taps in a row
+  int row_step = 0, column_step = 0;  // in positions
 };
 
 /// Filters [row of the result, group, tap] by strides, element by element.
@@ -43,13 +43,13 @@ struct ConvFilters {
 /// The part of the result that a block computes: `images` images, `rows` x `columns` pixels of
 /// each.
 struct ConvRegion {
-  Divisor blocks_m, bands, strips;  // of filters, of rows, of columns
-  Divisor pixels, columns;          // of a block in one image; rows * columns, columns
+  Divisor blocks_m, bands, strips;  // number of blocks along filters, rows and columns
+  Divisor pixels, columns;          // rows * columns and columns that a block has in one image
   int images = 0, rows = 0;
-  int height = 0, width = 0;            // of the result
-  int step_rows = 1, step_columns = 1;  // positions of the image from one pixel to the next
-  int first_row = 0, first_column = 0;  // of the image, for the first pixel's first tap
-  int places = 0, workers = 0;          // tiles of the same filters; blocks that share them
+  int height = 0, width = 0;            // size of the result
+  int step_rows = 1, step_columns = 1;  // image positions from one pixel to the next
+  int first_row = 0, first_column = 0;  // image position under the first pixel's first tap
+  int places = 0, workers = 0;  // tiles that use the same filters; blocks that share these tiles
 };
 
 /// Results [image, filter, pixel] of a convolution. The input gradient of a convolution is a
@@ -62,9 +62,9 @@ struct ConvProblem {
   ConvRegion region;
   int rows = 0;   // filters per group of the convolution
   int chunk = 0;  // groups of units that are staged at a time
-  int sums = 0;   // offset of the sums in shared memory, in units; 0: over the operands
-  int pitch = 0;  // units from a filter to the next, odd
-  int image_step = 0, filter_step = 0;  // from a group of the convolution to the next
+  int sums = 0;   // offset of the sums in shared memory, in units; 0: they overwrite the operands
+  int pitch = 0;  // units from one filter to the next, odd
+  int image_step = 0, filter_step = 0;  // steps from one group of the convolution to the next
 };
 
 /// A convolution of stride 1 over 16-bit feature maps whose rows are whole groups of 8 pixels, so
@@ -73,44 +73,44 @@ struct ConvProblem {
 struct ConvRows {
   ConvImage image;
   ConvFilters filters;
-  Divisor blocks_m, bands;   // of filters; of a result's rows
-  Divisor pieces;            // of kPixels pixels, in all of a block's patch for one channel
-  Divisor row_pieces, rows;  // pieces of a row; rows of the patch, of one image
-  Divisor edge;              // columns of the patch beside the image, or 1
-  Divisor eighths, columns;  // groups of 8 results: of a block in one image; of a row
-  Divisor groups;            // units at a position
+  Divisor blocks_m, bands;   // number of blocks along filters and rows of the result
+  Divisor pieces;            // pieces of kPixels pixels in a block's whole patch, for one channel
+  Divisor row_pieces, rows;  // pieces in a row; rows of the patch in one image
+  Divisor edge;              // columns of the patch outside the image, at least 1
+  Divisor eighths, columns;  // groups of 8 results: in one image of a block; in a row
+  Divisor groups;            // units at each position
   int images = 0, rows_of_band = 0;
-  int edges = 0;  // units of the patch beside the image
+  int edges = 0;  // units of the patch outside the image
   int filters_in_all = 0, result_width = 0;
   int first_row = 0, first_column = 0, row_dilation = 1, column_dilation = 1;
-  // In units: from one position, row or image to the next; from one filter to the next (odd); the
-  // offset of the filters.
+  // In units: distance between positions, rows, images and filters (the last one is odd); offset of
+  // the filters.
   int pitch = 0, row_pitch = 0, image_pitch = 0, filter_pitch = 0, filters_at = 0;
   int places = 0;
 };
 
-/// The weight gradient [filter, column], summed over pixels. Block (x, y, z): x numbers filters and
-/// groups of units, y the cells from y * cells on, z the group of the convolution. A cell is a band
-/// of `rows` rows of one image.
+/// The weight gradient [filter, column], summed over pixels. A cell is a band of `rows_of_band`
+/// rows of one image. In block (x, y, z), x selects filters and groups of units, y selects `cells`
+/// cells, and z is the group of the convolution.
 struct ConvGradient {
   ConvImage image;
-  ConvPatch patch;  // images: cells at a time; groups: of a block
+  ConvPatch patch;  // images: cells that are staged together; groups: groups of a block
   ConvTaps taps;
-  const void* data = nullptr;  // the gradient of the result [image, filter, pixel]
+  const void* data = nullptr;  // the output gradient [image, filter, pixel]
   int image_stride = 0, filter_stride = 0;
   Divisor blocks_m, bands;
-  Divisor slots, columns;            // of a cell: pixels, rounded up; of the result's images
-  int rows_of_band = 0, height = 0;  // rows of the result: of a band, in all
-  int cells = 0, cells_in_all = 0;   // of a block, of all
-  int pitch = 0;                     // units from a filter to the next, odd
+  Divisor slots, columns;            // pixels of a cell, rounded up; columns of the output
+  int rows_of_band = 0, height = 0;  // rows of the output: in a band, in an image
+  int cells = 0, cells_in_all = 0;   // number of cells: of a block, of all blocks
+  int pitch = 0;                     // units from one filter to the next, odd
   int step_rows = 1, step_columns = 1, first_row = 0, first_column = 0;  // as in ConvRegion
-  int filters = 0;                                              // of a group of the convolution
-  int group_columns = 0, tap_columns = 0, element_columns = 0;  // of the result's columns
-  int result_columns = 0, result_rows = 0;  // of a group of the convolution, of all
+  int filters = 0;  // filters in a group of the convolution
+  int group_columns = 0, tap_columns = 0, element_columns = 0;  // strides in the result's columns
+  int result_columns = 0, result_rows = 0;  // columns of a group; rows of all groups
   int image_step = 0, filter_step = 0;
-  // Where images are loaded 16 bytes at a time: groups of 8 pixels of a block in one filter's
-  // gradient, pieces of a row of the image, columns of the patch beside the image (or 1), units
-  // beside the image.
+  // For images that are loaded 16 bytes at a time: groups of 8 pixels that a block has in one
+  // filter's gradient, pieces of a row of the image, columns of the patch outside the image (at
+  // least 1), and units outside the image.
   Divisor eighths, row_pieces, edge;
   int edges = 0;
   float* partials = nullptr;  // [split][result_rows][result_columns]
@@ -119,9 +119,9 @@ struct ConvGradient {
 /// Adds `splits` partial results of `rows` x `columns` in order.
 struct ConvSum {
   const float* partials = nullptr;
-  Divisor columns;  // in items of the text's vector
+  Divisor columns;  // columns divided by the kernel's vector width
   int items = 0, splits = 0;
-  int runs = 1;  // threads that share an item: a power of 2
+  int runs = 1;  // threads that share an item, a power of 2
 };
 
 }  // namespace tenon::cuda

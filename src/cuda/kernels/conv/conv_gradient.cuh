@@ -25,8 +25,8 @@ class ConvGradientBlock {
   static constexpr int kGroups = C::kThreads / kGroupThreads;
   static constexpr int kTilesM = C::kThreadM / 16, kTilesN = C::kThreadN / 8;
   static constexpr int kUnits = C::kN / M::kVector;
-  static constexpr int kPitch = C::kN + 8;       // of the sums in shared memory
-  static constexpr int kSlice = 2 * M::kVector;  // pixels
+  static constexpr int kPitch = C::kN + 8;       // row pitch of the sums in shared memory
+  static constexpr int kSlice = 2 * M::kVector;  // pixels in a reduction step
   static constexpr int kPlaces = M::kTf32 ? kTilesN : kTilesN / 2;
 
  public:
@@ -84,7 +84,7 @@ class ConvGradientBlock {
                  : 0;
       unit_table()[kUnits + unit] = exists ? group * p_.group_columns + tap * p_.tap_columns : -1;
     }
-    // Slots without a pixel are multiplied by zeros of the gradient.
+    // Slots without a pixel are multiplied by a gradient of 0, so they may have any valid position.
 #pragma unroll 1
     for (int k = t; k < pixels_; k += C::kThreads) {
       int cell = k;
@@ -179,7 +179,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// Zeros the columns of the patches that are beside the image.
+  /// Zeros the columns of the patches that are outside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
@@ -304,7 +304,8 @@ class ConvGradientBlock {
   TENON_DEVICE void write(float* sums, const int (&columns)[kTilesN]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
-    const int element = lane % 4 * 2 % M::kVector;  // of a unit, in every tile; the next one too
+    // This lane's element of each unit; it also has the next one.
+    const int element = lane % 4 * 2 % M::kVector;
     float* to =
         sums + (group * C::kM + warp_m() + lane / 4) * kPitch + element * p_.element_columns;
     const bool first = !C::kShifts || element < p_.image.elements,

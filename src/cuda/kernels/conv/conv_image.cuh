@@ -31,7 +31,7 @@ struct ImagePatch {
   static_assert(C::kColumns % 16 == 0, "whole tiles");
 
   unsigned short* patch;
-  int image, row0, column0;  // of the tile
+  int image, row0, column0;  // position of the tile
 
   TENON_DEVICE ImagePatch(const ImageProblem& p, unsigned tile, unsigned short* shared)
       : patch(shared) {
@@ -45,7 +45,7 @@ struct ImagePatch {
     const auto* pixels = static_cast<const unsigned short*>(p.image) +
                          static_cast<long long>(image) * C::kChannels * p.height * p.width;
     const int top = row0 * C::kStrideH - p.pad_h, left = column0 * C::kStrideW - p.pad_w;
-    constexpr int kAtOnce = 16;  // loads under way
+    constexpr int kAtOnce = 16;  // loads in flight
 #pragma unroll 1
     for (int first = static_cast<int>(threadIdx.x); first < kPatch;
          first += kAtOnce * C::kThreads) {
@@ -68,9 +68,9 @@ struct ImagePatch {
   struct alignas(16) Word {
     unsigned at[4];
   };
-  /// The output gradient at the tile's pixels, a pitch of kPitch numbers; zeros outside.
+  /// The output gradient at the tile's pixels: kPitch elements per pixel, zeros outside.
   static constexpr int kPitch = C::kFilters + 8, kPixels = C::kRows * C::kColumns;
-  static constexpr int kWords = C::kFilters / 8;  // of a pixel
+  static constexpr int kWords = C::kFilters / 8;  // words of 16 bytes per pixel
   TENON_DEVICE void load_gradient(const ImageGradient& p, NoPrologue, unsigned short* to) const {
     constexpr int kAtOnce = 8;
     static_assert(kPixels * kWords % (kAtOnce * C::kThreads) == 0, "whole rounds");
@@ -336,7 +336,8 @@ class ImageGradientBlock {
   TENON_DEVICE void add(const Patch& patch, const int (&offsets)[kWide],
                         float (&sums)[kHigh][kWide][4]) const {
     constexpr int kAcross = C::kColumns / 16;
-    const int first = Patch::lane_column() * 2;  // of the thread's pixels: it, the next, 8 further
+    // The thread's pixels are this one, the next, and both 8 further on.
+    const int first = Patch::lane_column() * 2;
 #pragma unroll 1
     for (int step = Patch::warp(); step < C::kRows * kAcross; step += kWarps) {
       const int row = step / kAcross, column = step % kAcross * 16;

@@ -17,7 +17,7 @@ namespace tenon::cuda {
 template <class C, class E>
 class ImageTapsBlock {
   using Patch = ImagePatch<C>;
-  static constexpr int kLine = (C::kTapsW + 1) / 2 * 2;  // taps of a row, filled up
+  static constexpr int kLine = (C::kTapsW + 1) / 2 * 2;  // taps of a row, padded to an even number
   static constexpr int kTaps = C::kChannels * C::kTapsH * kLine, kSteps = (kTaps + 15) / 16;
   static constexpr int kTiles = C::kFilters / 8, kGroups = C::kFilters / 32;
   static constexpr int kPatch = (Patch::kShared + 7) / 8 * 8;
@@ -179,7 +179,8 @@ template <class C, class P>
 class ImageTapsGradientBlock {
   using Patch = ImagePatch<C>;
   static constexpr int kHigh = C::kFilters / 16, kWarps = C::kThreads / 32;
-  static constexpr int kWide = (Patch::kTaps + 8 * kWarps - 1) / (8 * kWarps);  // of a warp
+  // Tiles of taps per warp.
+  static constexpr int kWide = (Patch::kTaps + 8 * kWarps - 1) / (8 * kWarps);
   static constexpr int kGradient = Patch::kPixels * Patch::kPitch;
   static_assert(C::kFilters % 16 == 0 && C::kColumns == 16, "whole tiles");
 

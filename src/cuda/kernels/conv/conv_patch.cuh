@@ -26,7 +26,7 @@ class ConvBlock {
   static constexpr int kGroupThreads = 32 * (C::kM / C::kThreadM) * kWarpsN;
   static constexpr int kGroups = C::kThreads / kGroupThreads;
   static constexpr int kTilesM = C::kThreadM / 16, kTilesN = C::kThreadN / 8;
-  static constexpr int kPitch = C::kN + 8;  // of the sums in shared memory
+  static constexpr int kPitch = C::kN + 8;  // row pitch of the sums in shared memory
   static constexpr int kVector = C::kStoreVector, kRow = C::kN / kVector;
   // Number of filters whose epilogues overlap; fewer if each epilogue has much to do.
   static constexpr int kAtOnce = E::kChannels ? 2 : 4;

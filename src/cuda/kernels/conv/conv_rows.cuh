@@ -22,7 +22,7 @@ struct WarpChannel {
   float* parts;
   int row, warp;
   bool leads;
-  static constexpr int kPixels = 32;  // of a warp
+  static constexpr int kPixels = 32;  // pixels of a warp
 
   TENON_DEVICE void put(int number, float x) const {
     if (leads) parts[(number * kRows + row) * kWarps + warp] = x;
@@ -177,7 +177,7 @@ class ConvRowsBlock {
     if constexpr (C::kFiltersWhole) copy_async_wait<0>();
   }
 
-  /// Zeros the columns of the patch that are beside the image.
+  /// Zeros the columns of the patch that are outside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
@@ -347,7 +347,7 @@ class ConvRowsBlock {
     int image = line * 4 + lane() % 4;
     int row = coordinate(image, p_.eighths);
     const int column = coordinate(row, p_.columns) * 8;
-    const bool exists = image0_ + image < p_.image.images;  // the same for a warp
+    const bool exists = image0_ + image < p_.image.images;  // the same for all lanes of a warp
     if (!E::kChannels && !exists) return;
     const long long batch = image0_ + image, pixel = (first_row_ + row) * p_.result_width + column;
 #pragma unroll

@@ -49,10 +49,10 @@ class GemmBlock {
       Stager<typename C::B, C::kN, C::kK, Pad<C, typename C::B>::value, C::kThreads, Offset>;
   using Tile = typename TileOf<C::kMath == Math::Fp32, C, StageA::kPitch, StageB::kPitch>::type;
   static constexpr int kGroups = C::kThreads / Tile::kGroupThreads;
-  static constexpr int kPitch = C::kN + 8;  // of the accumulators in shared memory
+  static constexpr int kPitch = C::kN + 8;  // row pitch of the accumulators in shared memory
   static constexpr int kVector = C::kStoreVector;
   static constexpr int kItems = C::kM * C::kN / kVector;
-  // Items of a thread whose epilogues overlap.
+  // Number of a thread's items whose epilogues overlap.
   static constexpr int kAtOnce = kItems >= 4 * C::kThreads ? 4 : kItems >= 2 * C::kThreads ? 2 : 1;
   // True if the epilogue's loads are few enough to be in flight during the arithmetic.
   static constexpr bool kEarly =
@@ -179,7 +179,7 @@ class GemmBlock {
     const int group = static_cast<int>(threadIdx.x) / Tile::kGroupThreads;
     int now = 0, ahead = 0;
 #pragma unroll 1
-    for (int t = 1 - C::kStages; t < tiles; ++t) {  // before 0 the first stages are only filled
+    for (int t = 1 - C::kStages; t < tiles; ++t) {  // for t < 0 only stages are filled
       if (t >= 0) copy_async_wait<C::kStages - 2>();
       // The barrier also guarantees that no thread still reads the stage that is filled next.
       if (t >= 0 || every_turn) __syncthreads();
@@ -353,7 +353,8 @@ class GemmBlock {
 
   // ---- In turn -------------------------------------------------------------------------------
 
-  /// Items of a thread whose loads overlap: a block that holds the turn keeps other blocks waiting.
+  /// Maximum number of a thread's items whose loads overlap. Loads overlap because the blocks of
+  /// later parts of k wait for this block.
   static constexpr int kMostInTurn = kVector == 1 ? 16 : 32 / kVector;
   static constexpr int kOfThread = (kItems + C::kThreads - 1) / C::kThreads;
   static constexpr int kInTurn = kOfThread < kMostInTurn ? kOfThread : kMostInTurn;
@@ -377,7 +378,7 @@ class GemmBlock {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (last)
-        *counter = 0;  // for the next launch
+        *counter = 0;  // reset for the next launch
       else
         raise_counter(counter);
     }

@@ -53,7 +53,7 @@ struct NoPrologue {
 inline constexpr int kGemmMaxTaps = 31;
 
 struct GemmProblem {
-  long long m = 0, n = 0, k = 0;  // below 2^31 but in the plain kernel
+  long long m = 0, n = 0, k = 0;  // below 2^31, except for the plain kernel
   int tiles_m = 0, tiles_n = 0;
   int k_per_split = 0, splits = 1;  // block (x, y): tile and batch x, k from y * k_per_split
   int batch_axes = 0;

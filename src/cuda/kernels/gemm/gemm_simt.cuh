@@ -63,7 +63,7 @@ template <class C>
 class SimtTile {
   using StageA = LineStage<C::kM, C::kK, C::kThreads>;
   using StageB = LineStage<C::kN, C::kK, C::kThreads>;
-  // Sides of a thread's and of a warp's part; 8 threads along m and 4 along n. A thread has four
+  // Sides of the part of a thread and of a warp; 8 threads along m and 4 along n. A thread has four
   // rows and four columns in each half of its warp's part.
   static constexpr int kSide = 8, kWarpM = 8 * kSide, kWarpN = 4 * kSide, kWarps = C::kN / kWarpN;
   static constexpr int kTileA = C::kM * C::kK, kTile = kTileA + C::kN * C::kK;
@@ -73,7 +73,7 @@ class SimtTile {
 
  public:
   static constexpr int kRingBytes = C::kStages * kTile * 4;
-  static constexpr int kPitch = C::kN + 8;  // of write()
+  static constexpr int kPitch = C::kN + 8;  // row pitch of write()
 
   TENON_DEVICE SimtTile() {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -144,7 +144,7 @@ template <class C, class E>
 class SimtBlock {
   using Tile = SimtTile<C>;
   static constexpr int kRow = C::kN / 4, kItems = C::kM * kRow;  // an item: four neighbours
-  static constexpr int kAtOnce = 4;  // items of a thread whose epilogues overlap
+  static constexpr int kAtOnce = 4;  // number of a thread's items whose epilogues overlap
   static_assert(kItems % (C::kThreads * kAtOnce) == 0, "every thread has as many");
   static constexpr int kSumBytes = C::kM * Tile::kPitch * 4;
   static constexpr int kFloatBytes = Tile::kRingBytes > kSumBytes ? Tile::kRingBytes : kSumBytes;
@@ -252,7 +252,8 @@ class SimtBlock {
     __syncthreads();
     if (threadIdx.x == 0) {
       *flag_ = take_ticket(counter);
-      if (*flag_ + 1 == static_cast<unsigned>(p_.splits)) *counter = 0;  // for the next launch
+      // Reset for the next launch.
+      if (*flag_ + 1 == static_cast<unsigned>(p_.splits)) *counter = 0;
     }
     __syncthreads();
     return *flag_ + 1 == static_cast<unsigned>(p_.splits);

@@ -73,7 +73,7 @@ template <Kind memory, Kind stored, bool along_k, int vector, int outer_digits, 
 struct Side {
   static constexpr Kind kMemory = memory, kStored = stored;
   static constexpr bool kAlongK = along_k;  // k contiguous in shared memory
-  static constexpr int kVector = vector;    // elements a copy
+  static constexpr int kVector = vector;    // elements per copy
   static constexpr int kOuterDigits = outer_digits, kInnerDigits = inner_digits;
   static constexpr int kWindow = window;
   using Memory = typename Bits<memory>::type;
@@ -98,7 +98,7 @@ struct ComputedSide {
   static constexpr bool kAsync = false, kComputed = true, kPairs = false;
 };
 
-/// N elements that are moved at once.
+/// N elements that are copied at once.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Together {
   T v[N];
@@ -258,7 +258,7 @@ template <class S, int kCount>
 struct HeldOperand<S, kCount, true> {
   typename S::Memory element[kCount][S::kVector];
   typename S::Prologue::template Held<S::kVector> further[kCount];
-  unsigned inside;  // a bit a copy
+  unsigned inside;  // one bit per copy
   static_assert(kCount <= 32, "a bit for each copy");
 };
 

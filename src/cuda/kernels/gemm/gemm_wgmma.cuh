@@ -36,12 +36,13 @@ class WgmmaBlock {
   static constexpr bool kInParts = C::kType == WgmmaType::Bf16x6;
   static constexpr int kDepth = kWgmmaLine / (C::kType == WgmmaType::Tf32 || kInParts ? 4 : 2);
   static constexpr int kBox = 64 * 128;
-  static constexpr int kPlane = kColumns * kDepth * 2;  // of a part of B
+  static constexpr int kPlane = kColumns * kDepth * 2;  // bytes of one part of B
   static constexpr int kBytesA = C::kRows * kWgmmaLine,
                        kBytesB = kInParts ? 3 * kPlane : kColumns * kWgmmaLine;
   static constexpr int kVector = C::kStoreVector;
-  static constexpr int kHalves = C::kTurns ? C::kRows / 64 : 1;   // of a tile, for one warpgroup
-  static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups at work on a tile
+  // 64-row halves of a tile per warpgroup.
+  static constexpr int kHalves = C::kTurns ? C::kRows / 64 : 1;
+  static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups that share a tile
   // The epilogue in steps of a warp: four neighbours in several rows, or several results of one
   // row.
   static constexpr int kStepRows = kVector == 4 ? 4 : 1;
@@ -70,7 +71,8 @@ class WgmmaBlock {
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
         barrier_init(full_ + 8 * i, 1);
-        barrier_init(empty_ + 8 * i, 4 * kSharing * C::kCluster);  // every warp that reads it
+        // One arrival of each warp that reads the stage.
+        barrier_init(empty_ + 8 * i, 4 * kSharing * C::kCluster);
       }
       barrier_init(turn_, 1);
       barrier_init(turn_ + 8, 1);
@@ -94,7 +96,7 @@ class WgmmaBlock {
       const int group = static_cast<int>(threadIdx.x) / 128 - 1;
       if (C::kTurns || group < kSharing) consume(group);
       if constexpr (C::kSplits > 1) {
-        cluster_sync();  // the sums of all blocks can be read
+        cluster_sync();  // the sums of all blocks are visible
         add_up();
       }
       if constexpr (E::kSums) combine(static_cast<int>(threadIdx.x) - 128);
@@ -202,7 +204,8 @@ class WgmmaBlock {
     const bool helps = kHalves == 2 && (last - first_) / stride_ % 2 != group;
     Place at;
     if (C::kTurns && group == 1) at.advance(steps_);
-    unsigned turn = group ^ 1;  // parity of the other's last turn; its first one counts as taken
+    // Parity of the other warpgroup's last turn; group 0 starts as if that turn were complete.
+    unsigned turn = group ^ 1;
     for (int tile = C::kTurns ? first_ + group * stride_ : first_; tile < tiles || helps;
          tile += stride) {
       const bool mine = tile < tiles, both = kHalves == 2 && (!mine || tile == last);
@@ -250,7 +253,8 @@ class WgmmaBlock {
               b + i * kDescriptorStep<C::kAcrossB>, step + i);
       wgmma_commit();
       pin_all(sums);
-      wgmma_wait<1>();  // of the stage before: it may be filled again
+      // The previous stage's products have ended, so the stage may be filled again.
+      wgmma_wait<1>();
       if (step > 0) give_back(previous);
       previous = at.stage;
     }
@@ -258,7 +262,7 @@ class WgmmaBlock {
     wgmma_wait<0>();
     pin_all(sums);
     give_back(previous);
-    if (C::kTurns) at.advance(steps_);  // over the other warpgroup's tile
+    if (C::kTurns) at.advance(steps_);  // skip the other warpgroup's tile
   }
 
   /// Tensor cores truncate the bits that do not fit a sum, so long sums shrink. The sums of each
@@ -352,8 +356,8 @@ class WgmmaBlock {
     return spot(row + (kVector == 4 ? u : 0), n + column_of(u));
   }
 
-  /// Stores the values gathered in the warp's sixteen rows from row m on as a partial result.
-  /// Partial results always cover the same rows, whichever warp writes the rows.
+  /// Stores the values that the warp gathered in its sixteen rows as a partial result. A partial
+  /// result always covers the same rows, whichever warp computes it.
   TENON_DEVICE void leave(long long partial) {
     gathered_.over_lanes();
     if (threadIdx.x % 32 == 0) epilogue_.partials[partial] = gathered_;
@@ -375,7 +379,7 @@ class WgmmaBlock {
   TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held (&held)[kAhead],
                           bool inside, int group, bool mine, bool both) {
     float* place = place_of_warp(group);
-    if (both) threads_sync(1, 256);  // no thread reads sums in either place
+    if (both) threads_sync(1, 256);  // all threads have read their sums
     if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
 #pragma unroll 1
     for (int halves = both ? 1 : kHalves; halves > 0; --halves, m += 64) {
@@ -398,11 +402,11 @@ class WgmmaBlock {
   /// rows are all inside or all outside.
   TENON_DEVICE void leave_columns(float* place, int m, int n, int group) {
     static_assert(kVector == 4, "four columns a lane");
-    constexpr int kRows = 16;  // of a warp
+    constexpr int kRows = 16;  // rows of a warp
     static_assert(E::kNumbers <= kRows, "a warp's place has a line for each of its rows");
     const int lane = static_cast<int>(threadIdx.x) % 32,
               column = static_cast<int>(threadIdx.x) % 128;
-    __syncwarp();  // the sums there have been read
+    __syncwarp();  // all lanes have read the sums
     gathered_.template put<kRows>(place, lane);
     gathered_ = E::no_sums();
     threads_sync(4 + group, 128);

@@ -6,9 +6,10 @@
 
 namespace tenon::cuda {
 
-inline constexpr int kWgmmaColumns = 128;  // of a block's tile
+inline constexpr int kWgmmaColumns = 128;  // columns of a block's tile
 inline constexpr int kWgmmaLine = 128;     // bytes of a stage along k: one swizzled line
-inline constexpr int kWgmmaPartsDepth = kWgmmaLine / 4;  // of a stage, of float32 in parts
+// Steps of k in a stage, for float32 in parts.
+inline constexpr int kWgmmaPartsDepth = kWgmmaLine / 4;
 inline constexpr int kWgmmaThreads = 384;
 inline constexpr int kWgmmaStagingBytes = 16 * kWgmmaColumns * 4;  // a warp's rows of sums
 
@@ -22,11 +23,12 @@ constexpr int wgmma_shared_bytes(int rows, int stages, bool turns, bool parts = 
 struct WgmmaProblem {
   TensorMap a, b;
   long long m = 0, n = 0;
-  Divisor batch_rows;         // kBatches: m holds [batch, rows] of the result, so many rows a batch
-  int steps = 0;              // stages along k
-  int rows = 0, columns = 0;  // tiles; of tiles above each other in a cluster only one counts
-  int band = 0;               // rows of clusters that are walked together
-  int first_column = 0;  // in parts: of the result, where B's first column belongs; n counts from 0
+  Divisor batch_rows;  // kBatches: rows per batch, where m stands for [batch, rows] of the result
+  int steps = 0;       // stages along k
+  int rows = 0, columns = 0;  // number of tiles; the tiles of a cluster count as one row
+  int band = 0;               // rows of clusters that are traversed together
+  // In parts: column of the result that B's first column gives; n counts from 0.
+  int first_column = 0;
 };
 
 }  // namespace tenon::cuda

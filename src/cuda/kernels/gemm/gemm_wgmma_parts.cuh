@@ -11,7 +11,7 @@ namespace tenon::cuda {
 /// Sixteen rows of a warp, one stage deep: 32 steps of k, in two products of sixteen.
 struct PartsOfRows {
   static constexpr int kProducts = kWgmmaPartsDepth / 16;
-  unsigned of[kProducts][3][4];  // product, part, register
+  unsigned of[kProducts][3][4];  // indexed by product, part, register
 
   TENON_DEVICE void pin_all() {
 #pragma unroll
@@ -72,7 +72,8 @@ class RowReader {
       float x[4][2];
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        const unsigned below = r % 2 * 8, later = 16 * i + r / 2 * 8;  // rows, and steps of k
+        // Distance in rows, and in steps of k.
+        const unsigned below = r % 2 * 8, later = 16 * i + r / 2 * 8;
         if constexpr (kAcross) {
 #pragma unroll
           for (unsigned e = 0; e < 2; ++e) x[r][e] = shared_load(at(tile, later + e, below / 4));

@@ -1,9 +1,9 @@
-// Image transforms: turns decoded images of any size into a batch of bytes. Each image has its own
+// Image transforms: converts decoded images of any size to a batch of bytes. Each image has its own
 // list of transforms. Integer arithmetic and roundings are those of the CPU (scalar/image.h), so
 // the bytes are the same, except for exponentials (blur).
 //
-// - join_colours: converts the planes that nvJPEG decoded to RGB, as far as the first transform
-//   reads. Grid [rows of the tallest image, images], blocks of kScaleThreads.
+// - join_colours: converts the planes that nvJPEG decoded to RGB, for the region that the first
+//   transform reads. Grid [rows of the tallest image, images], blocks of kScaleThreads.
 // - scale_rows, scale_columns: a first transform that scales. Grid [enough for the items of the
 //   tallest box, images] and [rows of the tallest result, images], blocks of kScaleThreads.
 // - transform_images: all other transforms. Grid [1, images], one block of kChangeThreads an image,
@@ -31,8 +31,7 @@ TENON_DEVICE unsigned char* pixel_at(const ImageView& view, int x, int y) {
   return view.data + (static_cast<long long>(y) * view.width + x) * view.pixel;
 }
 
-/// The output of the image's `move`-th transform that moves pixels, counted from 1; 0: the decoded
-/// image.
+/// The output of the `move`-th transform that moves pixels, counted from 1. 0: the decoded image.
 TENON_DEVICE ImageView view_after(const ImagesArgs& args, int move, int width, int height) {
   const ImageOnGpu& image = args.images[blockIdx.y];
   const long long plane = static_cast<long long>(args.height) * args.width;
@@ -288,7 +287,7 @@ TENON_DEVICE void move_pixels(const ImageTransform& change, const ImageView& fro
   });
 }
 
-/// The mean of the block's sums over `count` pixels, rounded; every thread gets it.
+/// The rounded mean of the block's sums over `count` pixels; every thread gets the result.
 TENON_DEVICE unsigned char mean_level(long long sum, long long count) {
   __shared__ long long warps[kChangeThreads / 32];
   for (int distance = 16; distance > 0; distance /= 2) sum += shuffle_down(sum, distance);
@@ -304,7 +303,7 @@ TENON_DEVICE unsigned char light_of(const ImageView& view, const unsigned char* 
   return scalar::luma(rgb);
 }
 
-/// Transforms that map each channel's levels by the channel's histogram.
+/// Transforms that map each channel's levels by a table computed from the channel's histogram.
 TENON_DEVICE void change_by_histogram(const ImageTransform& change, const ImageView& view) {
   __shared__ unsigned counts[3][256];
   __shared__ unsigned char levels[3][256];
@@ -394,7 +393,8 @@ TENON_DEVICE void transform_images(const ImagesArgs& args) {
                        : view_after(args, 1, image.change[0].to_width, image.change[0].to_height);
   int moves = scaled;
   for (int k = scaled; k < image.changes; ++k) {
-    const ImageTransform change = image.change[k];  // a copy: no store to a pixel may change it
+    // A copy, so the compiler need not load it again after stores to pixels.
+    const ImageTransform change = image.change[k];
     if (moves_pixels(change.kind)) {
       const ImageView to = view_after(args, ++moves, change.to_width, change.to_height);
       move_pixels(change, view, to, image.scratch);

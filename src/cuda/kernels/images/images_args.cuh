@@ -12,14 +12,15 @@ inline constexpr int kImageRows = 4, kScaleThreads = 256, kChangeThreads = 512;
 /// One image. Its transforms alternate between `pixels` and `spare` (RGB, row-major); the last one
 /// writes to the batch.
 struct ImageOnGpu {
-  const unsigned char* planes = nullptr;  // as they were decoded (JpegPlanes); null: RGB is there
-  unsigned char* pixels = nullptr;        // decoded, RGB
+  // Decoded planes (JpegPlanes); null: `pixels` already holds RGB.
+  const unsigned char* planes = nullptr;
+  unsigned char* pixels = nullptr;  // the decoded image, RGB
   unsigned char* spare = nullptr;
-  unsigned char* scratch = nullptr;  // aligned to 256 bytes, as all of these
+  unsigned char* scratch = nullptr;  // aligned to 256 bytes, like the other buffers
   const ImageTransform* change = nullptr;
-  int changes = 0, moves = 0;  // that move pixels
-  int width = 0, height = 0;   // decoded
-  int across = 1, down = 1;    // pixels of a colour's sample in `planes`
+  int changes = 0, moves = 0;  // number of transforms; number of those that move pixels
+  int width = 0, height = 0;   // size of the decoded image
+  int across = 1, down = 1;    // pixels per chroma sample in `planes`, horizontally and vertically
 };
 
 /// The layout of a decoded JPEG: the luma plane, then the two chroma planes.

@@ -28,7 +28,7 @@ struct ChannelPart {
   int channel, part;
   bool exists;         // this thread's elements
   bool leads;          // this thread stores the result
-  float count, share;  // of all lanes' elements; 1 / count
+  float count, share;  // number of all lanes' elements; 1 / count
 
   TENON_DEVICE void put(int number, float x) const {
     if (leads) all.row(number, channel)[part] = x;

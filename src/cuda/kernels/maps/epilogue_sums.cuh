@@ -33,7 +33,7 @@ TENON_DEVICE void combine_partials(const E& epilogue, int thread, unsigned block
   __shared__ bool last;
   if (thread == 0) {
     last = take_ticket(epilogue.arrived()) == blocks - 1;
-    if (last) *epilogue.arrived() = 0;  // for the next launch
+    if (last) *epilogue.arrived() = 0;  // reset for the next launch
   }
   sync();
   if (!last) return;

@@ -99,12 +99,12 @@ __device__ __forceinline__ float sigmoid_near(float x) {
   return x == x ? y : x;  // as in exp_near()
 }
 
-/// A coordinate that compares with coordinates as x does: -1 if x cannot be a coordinate.
+/// A coordinate for comparisons with other coordinates; -1 if x is out of the range of coordinates.
 __device__ __forceinline__ int as_coordinate(long long x) {
   return x >= 0 && x <= 0x7fffffff ? static_cast<int>(x) : -1;
 }
 
-/// The number of a row's elements from column j on that come before column `end`.
+/// The number of elements from column j on that lie before column `end` of the row.
 template <class Index>
 __device__ __forceinline__ int columns_left(int end, Index j) {
   return end > j ? static_cast<int>(end - j) : 0;
@@ -222,8 +222,8 @@ __device__ __forceinline__ void convert_row(T (&x)[W], const Packed<M, W>& packe
   for (int i = 0; i < W; ++i) x[i] = upcast(packed.element[i]);
 }
 
-/// The same as words, for loops that pass them from step to step: elements of a struct would each
-/// take a register there.
+/// The same as words, for loops that pass them from one iteration to the next: each element of a
+/// struct would take a register there.
 template <class M, int W>
 struct PackedWords {
   typename WordOf<sizeof(M) * W>::type words;

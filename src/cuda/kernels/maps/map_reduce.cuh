@@ -109,7 +109,7 @@ struct Spread {
     if (count == T(0)) return {0, 0, 0};
     const T shift = sum * (T(1) / count);
     T deviations = squares - sum * shift;
-    // The squares of finite numbers overflow: the result is infinite, not NaN.
+    // If the squares of finite numbers overflow, the result is infinite, not NaN.
     if (deviations != deviations && sum - sum == T(0)) deviations = squares;
     return {count, first + shift, deviations < T(0) ? T(0) : deviations};
   }
@@ -201,8 +201,8 @@ __device__ __forceinline__ T reduce_rows(const T (&x)[W]) {
   return result;
 }
 
-/// reduce_columns of Spreads; each thread has `count` numbers per column. The counts are exchanged,
-/// and divided by, once for all columns of a thread.
+/// reduce_columns() for Spreads; each thread has `count` numbers per column. The counts are the
+/// same for all columns of a thread, so they are exchanged, and their reciprocals computed, once.
 template <int Threads, int Kept, int W, class T>
 __device__ __forceinline__ Moments<T> reduce_moments(const Spread<T> (&x)[W], T count) {
   constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;

@@ -28,8 +28,7 @@ __device__ __forceinline__ Word16 filled<Word16>(long long bits) {
   return {static_cast<unsigned long long>(bits), static_cast<unsigned long long>(bits)};
 }
 
-/// One store of 16 bytes, so that the record describes a single index even if several threads write
-/// it.
+/// One store of 16 bytes: even if several threads write, the record describes a single index.
 __device__ __forceinline__ void leave(Outside* record, long long site, long long index,
                                       long long place) {
   if (record != nullptr) *record = Outside{index, site << kSiteShift | (place + 1)};
@@ -85,8 +84,8 @@ __device__ __forceinline__ void gather(const GatherArgs& a) {
 }
 
 constexpr int kScatterThreads = 256;
-constexpr int kScatterBytes = 32768;  // of the elements of out that a block owns
-constexpr int kScatterBatch = 8;      // indices that a thread looks at in one round
+constexpr int kScatterBytes = 32768;  // bytes of the part of out that a block owns
+constexpr int kScatterBatch = 8;      // indices that a thread reads in one round
 
 /// The part of out that a block owns, in shared memory until all updates are applied. Thread t owns
 /// column t % columns of a range of rows, so each element's updates are applied by one thread, in
@@ -95,8 +94,8 @@ template <class E>
 struct ScatterTile {
   typename E::Value* held;
   long long outer, row0, column0;
-  int rows, columns;               // inside out
-  int column, row_begin, row_end;  // of this thread
+  int rows, columns;               // size inside out
+  int column, row_begin, row_end;  // this thread's elements
 
   __device__ __forceinline__ ScatterTile(const ScatterArgs& a, typename E::Value* memory)
       : held(memory) {
@@ -246,7 +245,7 @@ template <class Index>
 struct ScatterList {
   int place[kScatterEntries], by_row[kScatterEntries];
   unsigned char row[kScatterEntries];
-  int first[kScatterThreads + 1];  // of each row's in by_row
+  int first[kScatterThreads + 1];  // start of each row's updates in by_row
 
   /// Adds the updates among the next indices; returns their number.
   __device__ __forceinline__ int add(const ScatterArgs& a, const Index* index, long long start,
@@ -300,7 +299,7 @@ __device__ __forceinline__ void scatter_long_rows(const ScatterArgs& a) {
   const long long updates = outer * a.indices * a.inner;
   constexpr int kRound = kScatterThreads * kScatterBatch;
   long long start = 0;
-  bool fresh = true;  // nothing is in out yet
+  bool fresh = true;  // no update was written to out yet
   do {
     int entries = 0;
     for (; start < a.indices && entries <= kScatterEntries - kRound; start += kRound)

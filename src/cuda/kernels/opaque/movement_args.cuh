@@ -6,7 +6,7 @@
 
 namespace tenon::cuda {
 
-constexpr int kConcatInputs = 128;  // as many as a node of the graph takes
+constexpr int kConcatInputs = 128;  // limit of inputs of a node
 constexpr int kPadAxes = 8;
 
 /// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k. The struct is
@@ -15,8 +15,8 @@ struct ConcatArgs {
   const void* in[kConcatInputs] = {};
   void* out = nullptr;
   long long run[kConcatInputs] = {};     // words
-  long long before[kConcatInputs] = {};  // where the run starts in one of out
-  long long outer = 0, pitch = 0;        // pitch: words in a run of out
+  long long before[kConcatInputs] = {};  // start of the run within a row of out
+  long long outer = 0, pitch = 0;        // pitch: words in a row of out
 };
 
 /// Axes without padding are merged; sizes along the last axis are in words.
@@ -24,8 +24,8 @@ struct PadArgs {
   const void* in[1] = {};
   void* out = nullptr;
   long long count = 0;     // words of out
-  long long fill = 0;      // the value's bits, repeated over 8 bytes
-  Divisor size[kPadAxes];  // of out
+  long long fill = 0;      // bits of the padding value, repeated over 8 bytes
+  Divisor size[kPadAxes];  // sizes of out
   long long before[kPadAxes] = {}, in_size[kPadAxes] = {}, in_stride[kPadAxes] = {};
 };
 
@@ -43,7 +43,7 @@ struct GatherArgs {
   void* out = nullptr;
   long long count = 0;         // words of out
   Divisor inner, indices;      // inner in words
-  long long size = 0;          // of data along the axis
+  long long size = 0;          // size of data along the axis
   long long fill = 0;          // the value for an index outside, repeated over 8 bytes
   Outside* outside = nullptr;  // null: no record
   long long site = 0;
@@ -56,8 +56,9 @@ struct ScatterArgs {
   long long size = 0, indices = 0, inner = 0;
   Divisor row_tiles, column_tiles;
   long long rows = 0, columns = 0, rows_per_thread = 0;
-  long long base_step = 1;     // 0: the base is one number everywhere
-  long long index_pitch = 0;   // between the indices of neighbours along the outer axis; 0: shared
+  long long base_step = 1;  // 0: base is one number for all elements
+  // Distance of the indices of two outer elements; 0: they share indices.
+  long long index_pitch = 0;
   Outside* outside = nullptr;  // null: no record
   long long site = 0;
 };

@@ -24,7 +24,7 @@ struct Window {
   static constexpr bool kInside = Inside;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
-  int h0, w0;  // of the first element, may be in the padding
+  int h0, w0;  // position of the first element; may be in the padding
   int height, width;
 
   __device__ __forceinline__ Window(int p, int q, const PoolArgs& a)
@@ -189,7 +189,7 @@ __device__ __forceinline__ void max_pool_grad_tiled(const PoolArgs& a) {
        n += static_cast<int>(blockDim.x)) {
     const long long plane = first_plane + n / kWindows;
     const int p = p0 + n % kWindows / kWide, q = q0 + n % kWide;
-    if (p >= a.windows_h || q >= a.windows_w) continue;  // not needed
+    if (p >= a.windows_h || q >= a.windows_w) continue;  // outside the pooled array: not read
     largest[n] = W(p, q, a).template largest<E>(a.in[0], plane * a.height * a.width);
     gradients[n] = E::load(a.in[1], (plane * a.windows_h + p) * a.windows_w + q);
   }

@@ -13,15 +13,15 @@ inline constexpr int kPoolLanes = 8;
 
 struct PoolArgs {
   const void* in[2] = {};
-  void* out = nullptr;                     // null: the maxima of `taps` are not wanted
+  void* out = nullptr;                     // null: only `taps` are wanted, not the maxima
   unsigned char* taps = nullptr;           // NHWC: the second result
-  long long count = 0;                     // threads
-  Divisor columns, rows;                   // of the array that threads (or tiles) iterate over
-  long long height = 0, width = 0;         // of the unpooled array
-  long long windows_h = 0, windows_w = 0;  // of the pooled array
-  long long planes = 0;                    // staged: of all
-  int planes_of_block = 0;                 // staged: their bytes are a multiple of 16
-  Divisor groups;                          // NHWC: words of kPoolLanes channels
+  long long count = 0;                     // number of threads
+  Divisor columns, rows;                   // size of the array that threads (or tiles) iterate over
+  long long height = 0, width = 0;         // size of the unpooled array
+  long long windows_h = 0, windows_w = 0;  // size of the pooled array
+  long long planes = 0;                    // staged: number of planes
+  int planes_of_block = 0;  // staged: planes per block; their bytes are a multiple of 16
+  Divisor groups;           // NHWC: groups of kPoolLanes channels
   long long channels = 0;
 };
 

@@ -27,7 +27,7 @@ struct ResponsePlace {
   bool inside;
   long long element = 0;
   int channel = 0, channels = 0;
-  long long step = 0;  // to the next channel
+  long long step = 0;  // distance to the next channel
 
   __device__ __forceinline__ explicit ResponsePlace(const ResponseArgs& args) : a(args) {
     const auto i = thread_number<Wide>();

@@ -9,11 +9,11 @@ namespace tenon::cuda {
 inline constexpr int kResponseLanes = 8;
 
 struct ResponseArgs {
-  const void* in[2] = {};  // x, and of the gradient that of the result
+  const void* in[2] = {};  // x; for the gradient, also the output gradient
   void* out = nullptr;
-  long long count = 0;       // threads
-  Divisor places, channels;  // NHWC: places is unused, channels counts words of lanes
-  Divisor runs;              // of kResponseLanes channels; the last may be incomplete
+  long long count = 0;       // number of threads
+  Divisor places, channels;  // NHWC: places is unused, and channels counts groups of kResponseLanes
+  Divisor runs;              // runs of kResponseLanes channels; the last one may be incomplete
   double mean = 0;           // alpha / size
   double beta = 0, k = 0;
 };

@@ -13,8 +13,8 @@ struct SortArgs {
   const void* from = nullptr;  // items of all rows
   void* to = nullptr;
   long long rows = 0, length = 0, first = 0, count = 0, descending = 0;
-  long long pieces = 0;  // of a row
-  long long width = 0;   // of the sorted runs that are merged
+  long long pieces = 0;  // pieces per row
+  long long width = 0;   // length of the sorted runs that are merged
 };
 
 }  // namespace tenon::cuda
