@@ -94,13 +94,14 @@ void check(const char* op, const Tensor& base, const Tensor& index, const Tensor
 // The updates are sorted by value: of equal indices the last one written wins.
 Tensor decompose_scatter_extreme(const Tensor& out) {
   const Node& node = *out.node();
-  const Tensor base = input_of(out, 0), index = input_of(out, 1), updates = input_of(out, 2);
+  const Tensor index = input_of(out, 1), updates = input_of(out, 2);
+  Tensor base = input_of(out, 0);
   const int a = node_axis(node, base.rank());
   const bool largest = node.op == Op::ScatterMax;
   if (index.numel() == 0) return base;
   auto [values, order] = sort(updates, a, !largest, true);
   const Tensor found = scatter(base, a, gather(index, a, order), values);
-  const Tensor value = largest ? maximum(base, found) : minimum(base, found);
+  Tensor value = largest ? maximum(base, found) : minimum(base, found);
   if (largest || !is_floating(base.dtype())) return value;
   // NaN is sorted as the largest number, so a minimum looks for it.
   const Tensor spoilt =

@@ -373,7 +373,7 @@ Tensor nonzero(const Tensor& x) {
     }
   }
   places.resize(static_cast<std::size_t>(count * rank));
-  return to(Tensor::from(std::move(places), {count, rank}), x.device());
+  return to(Tensor::from(places, {count, rank}), x.device());
 }
 
 Tensor nonzero_static(const Tensor& x, std::int64_t count, std::int64_t fill) {

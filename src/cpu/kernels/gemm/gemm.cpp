@@ -8,6 +8,8 @@
 // six times float32's: its tiles wait for the L2 cache, from which every step reads four KiB.
 // lab/cpu_kernels.cpp measures both.
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -465,51 +467,108 @@ void run_batch(const Gemm& g, const GemmPlan& plan, const Product& product, floa
   });
 }
 
-// True if each product is a single register tile.
-bool is_one_tile(const GemmPlan& plan) {
-  return plan.cut == GemmCut::Batch && !plan.pairs && !plan.blocks && plan.m <= plan.mr &&
-         plan.n <= plan.nr && plan.k <= std::min(plan.kb, plan.kc);
+// True if each product is one column of register tiles.
+bool is_few_tiles(const GemmPlan& plan) {
+  return plan.cut == GemmCut::Batch && !plan.pairs && !plan.blocks &&
+         plan.m <= plan.chunk_m * plan.mr && plan.n <= plan.nr &&
+         plan.k <= std::min(plan.kb, plan.kc);
 }
 
-// Products of one tile each take less time than their blocks and chunks would. `memory` holds
-// packed_a(), packed_b() and a tile for every worker.
-void run_tiles(const Gemm& g, const GemmPlan& plan, const KernelSet& kernels, float* memory) {
-  const GemmShape& shape = g.shape;
-  const auto rows = static_cast<int>(shape.m), columns = static_cast<int>(shape.n);
-  const std::int64_t needed = divide_up(shape.n, plan.lanes), vectors = needed > 2 ? 4 : needed;
-  const TileFn tile = kernels.strided[0][vectors][rows];
-  const bool in_place =
-      g.b.dtype == DType::Float32 && g.b.col_stride == 1 && shape.n == vectors * plan.lanes;
-  const std::int64_t floats = plan.packed_a() + plan.packed_b() + plan.scratch();
-  const std::int64_t work = shape.m * shape.n * shape.k,
-                     each = std::max<std::int64_t>(1, kTilesWork / work);
-  parallel_for(divide_up(shape.batch, each), [&](std::int64_t chunk, int worker) {
-    float* const a = memory + worker * floats;
-    float *const b = a + plan.packed_a(), *const scratch = b + plan.packed_b();
-    TileArgs args;
-    args.steps = shape.k;
-    args.a = a, args.a_step = plan.mr;
-    args.cols = shape.n;
-    args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(a), 0, 0};
-    for (std::int64_t i = chunk * each; i < std::min(shape.batch, (chunk + 1) * each); ++i) {
-      const void* from = element(g.b.data, g.b.dtype, batch_offset(g.b, i));
-      pack_panel(kernels,
-                 {element(g.a.data, g.a.dtype, batch_offset(g.a, i)), g.a.dtype, g.a.row_stride,
-                  g.a.col_stride},
-                 rows, shape.k, g.math, a, plan.mr);
-      if (!in_place)
-        pack_panel(kernels, {from, g.b.dtype, g.b.col_stride, g.b.row_stride}, columns, shape.k,
-                   g.math, b, plan.nr);
-      args.b = in_place ? static_cast<const float*>(from) : b;
-      args.b_step = in_place ? g.b.row_stride : plan.nr;
-      args.c = g.c != nullptr ? g.c + i * g.c_batch_stride : scratch;
-      args.ldc = g.c != nullptr ? g.ldc : shape.n;
-      tile(args);
-      if (g.epilogue.fn != nullptr)
-        g.epilogue.fn(g.epilogue.ctx, {worker, {i, 0, shape.m, 0, shape.n}, args.c, args.ldc});
+// Products of few tiles each, which take less time than the loops over blocks and chunks would.
+class SmallProducts {
+ public:
+  SmallProducts(const Gemm& g, const GemmPlan& plan, const KernelSet& kernels)
+      : g_(g), plan_(plan), kernels_(kernels), tiles_(kernels.strided[0][vectors(plan)]) {
+    if (g.math != Math::F32) return;  // packing rounds
+    by_rows_ = g.b.dtype == DType::Float32 && g.b.col_stride == 1 && g.b.row_stride >= 0;
+    last_row_ = (g.shape.k - 1) * g.b.row_stride;
+    end_ = batch_offset(g.b, g.shape.batch - 1) + last_row_ + g.shape.n;
+    in_place_columns_ = vectors(plan) * plan.lanes;
+    const bool small = g.a.dtype == DType::Float32 && g.shape.k <= std::ssize(steps_) &&
+                       std::abs(g.a.col_stride) <= kLongestStep;
+    if (!small) return;
+    window_ = kernels.window[0][vectors(plan)][kWindow][1];
+    for (std::int64_t k = 0; k < g.shape.k; ++k)
+      steps_[at(k)] = static_cast<std::int32_t>(k * g.a.col_stride);
+  }
+
+  // `memory` holds packed_a(), packed_b() and scratch() floats for every worker.
+  void run(float* memory) const {
+    const GemmShape& shape = g_.shape;
+    const std::int64_t floats = plan_.packed_a() + plan_.packed_b() + plan_.scratch();
+    const std::int64_t each = std::max<std::int64_t>(1, kTilesWork / (shape.m * shape.n * shape.k));
+    parallel_for(divide_up(shape.batch, each), [&](std::int64_t chunk, int worker) {
+      const std::int64_t last = std::min(shape.batch, (chunk + 1) * each);
+      float* const a = memory + worker * floats;
+      TileArgs args;
+      args.steps = shape.k;
+      args.a_step = plan_.mr, args.a_row = g_.a.row_stride;
+      args.table = steps_.data();
+      args.cols = shape.n;
+      args.ldc = g_.c != nullptr ? g_.ldc : shape.n;
+      args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(a), 0, 0};
+      for (std::int64_t i = chunk * each; i < last; ++i) multiply(i, worker, a, args);
+    });
+  }
+
+ private:
+  static std::int64_t vectors(const GemmPlan& plan) {
+    const std::int64_t needed = divide_up(plan.n, plan.lanes);
+    return needed > 2 ? 4 : needed;
+  }
+
+  void multiply(std::int64_t batch, int worker, float* a, TileArgs& args) const {
+    const GemmShape& shape = g_.shape;
+    float *const b = a + plan_.packed_a(), *const scratch = b + plan_.packed_b();
+    float* const c = g_.c != nullptr ? g_.c + batch * g_.c_batch_stride : scratch;
+    reach_b(batch, b, args);
+    const std::int64_t from = batch_offset(g_.a, batch);
+    std::int64_t row = 0;
+    for (; window_ != nullptr && row + kWindow <= shape.m; row += kWindow) {
+      args.a = static_cast<const float*>(g_.a.data) + from + row * g_.a.row_stride;
+      args.c = c + row * args.ldc;
+      window_(args);
     }
-  });
-}
+    args.a = a;
+    for (; row < shape.m; row += plan_.mr) {
+      const auto rows = static_cast<int>(std::min<std::int64_t>(plan_.mr, shape.m - row));
+      pack_panel(kernels_,
+                 {element(g_.a.data, g_.a.dtype, from + row * g_.a.row_stride), g_.a.dtype,
+                  g_.a.row_stride, g_.a.col_stride},
+                 rows, shape.k, g_.math, a, plan_.mr);
+      args.c = c + row * args.ldc;
+      tiles_[rows](args);
+    }
+    if (g_.epilogue.fn != nullptr)
+      g_.epilogue.fn(g_.epilogue.ctx, {worker, {batch, 0, shape.m, 0, shape.n}, c, args.ldc});
+  }
+
+  // A row of B may be read past its end, up to the end of the last matrix: the tile stores none of
+  // the columns beyond n.
+  void reach_b(std::int64_t batch, float* packed, TileArgs& args) const {
+    const std::int64_t offset = batch_offset(g_.b, batch);
+    const void* from = element(g_.b.data, g_.b.dtype, offset);
+    if (by_rows_ && offset + last_row_ + in_place_columns_ <= end_) {
+      args.b = static_cast<const float*>(from), args.b_step = g_.b.row_stride;
+      return;
+    }
+    pack_panel(kernels_, {from, g_.b.dtype, g_.b.col_stride, g_.b.row_stride},
+               static_cast<int>(g_.shape.n), g_.shape.k, g_.math, packed, plan_.nr);
+    args.b = packed, args.b_step = plan_.nr;
+  }
+
+  static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads where they are
+  static constexpr std::int64_t kLongestStep = 1 << 20;
+
+  const Gemm& g_;
+  const GemmPlan& plan_;
+  const KernelSet& kernels_;
+  const TileFn* const tiles_;
+  TileFn window_ = nullptr;
+  std::array<std::int32_t, 256> steps_{};  // from the first element of a row of A
+  bool by_rows_ = false;
+  std::int64_t last_row_ = 0, end_ = 0, in_place_columns_ = 0;
+};
 
 void run_split(const Gemm& g, const GemmPlan& plan, const Product& product,
                const KernelSet& kernels, float* memory) {
@@ -604,7 +663,7 @@ void gemm(const Gemm& g) {
   float* memory = static_cast<float*>(g.workspace);
   product.set_partial_sums(memory);
   memory += num_threads() * plan.partial_sums();
-  if (is_one_tile(plan)) return run_tiles(g, plan, kernels, memory);
+  if (is_few_tiles(plan)) return SmallProducts(g, plan, kernels).run(memory);
   if (plan.cut == GemmCut::Batch) return run_batch(g, plan, product, memory);
   if (plan.cut == GemmCut::SplitK) return run_split(g, plan, product, kernels, memory);
   product.set_packed(memory);
@@ -626,7 +685,7 @@ std::int64_t workspace_floats(const GemmShape& shape, const GemmPlan& plan, int 
   const std::int64_t sums = threads * plan.partial_sums();
   switch (plan.cut) {
     case GemmCut::Batch:
-      return sums + threads * (packed + (is_one_tile(plan) ? plan.scratch() : scratch));
+      return sums + threads * (packed + (is_few_tiles(plan) ? plan.scratch() : scratch));
     case GemmCut::SplitK:
       return sums + threads * packed + plan.parts * shape.m * shape.n;
     case GemmCut::Blocks:
