@@ -186,8 +186,8 @@ std::vector<Tensor> Optimizer::row_updates(const Update& of, const RowGradient& 
   if (const char* reason = why_not_rows(of.weight_decay))
     throw make_error<ValueError>("optimizer: ", describe(), " cannot update single rows of '",
                                  names_[of.k], "', the weight of a sparse embedding: ", reason,
-                                 ". Use sparse_adam, adagrad or sgd, or create the embedding "
-                                 "without `sparse`");
+                                 ". Use sparse_adam, or adagrad or sgd without momentum and weight "
+                                 "decay, or create the embedding without `sparse`");
   const RowGradient g = summed(gradient);
   if (g.index.size(0) == 0) return {};
   std::vector<Tensor*> tables{&parameters_[of.k]};

@@ -74,7 +74,7 @@ std::optional<RowGradient> row_gradient(const Tensor& grad) {
   if (index.empty()) return std::nullopt;
   if (index.size() != parts.size())
     throw make_error<ValueError>(
-        "optimizer: the gradient ", grad.shape(),
+        where("optimizer"), ": the gradient ", grad.shape(),
         " of a sparse embedding has another part that is not zero outside the rows that were read: "
         "another operation, such as a tied output layer or a penalty, reads the weight. Create the "
         "embedding without `sparse`");

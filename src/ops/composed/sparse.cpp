@@ -149,6 +149,7 @@ SparseTensor SparseTensor::coo(const Tensor& indices, const Tensor& values, cons
                                  ", count]");
   require_values("SparseTensor::coo", values, all.size(1));
   std::vector<Tensor> index;
+  index.reserve(at(shape.rank()));
   for (int a = 0; a < shape.rank(); ++a) index.push_back(computed(select(all, 0, a)));
   return {std::move(index), values, shape};
 }
@@ -324,7 +325,7 @@ SparseTensor mul(const SparseTensor& a, Scalar b) { return a.with_values(mul(a.v
 Tensor sum(const SparseTensor& x, const Ints& axes, bool keepdim) {
   const Called called("sum");
   const Shape kept = keepdim_shape(x.shape(), axis_mask("sum", axes, x.rank()));
-  const Tensor sums = sums_at(flat_place(x, kept), x.values(), kept);
+  Tensor sums = sums_at(flat_place(x, kept), x.values(), kept);
   if (keepdim) return sums;
   const std::int64_t mask = axis_mask("sum", axes, x.rank());
   Ints rest;
