@@ -86,7 +86,7 @@ struct SortAttrs {
 enum class RecurrenceKind : std::int32_t {
   Sum,      // y[t] = y[t-1] + x[t]
   Product,  // y[t] = y[t-1] x[t]
-  Linear,   // y[t] = a[t] y[t-1] + b[t], 0 before the first
+  Linear,   // y[t] = a[t] y[t-1] + b[t], 0 before the first; b[t] where a[t] is 0
   Largest,  // the index of the largest element so far: NaN wins, and of equal ones the last
   Smallest
 };

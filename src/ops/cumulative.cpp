@@ -94,10 +94,13 @@ Running sums() {
 Running products() {
   return {[](const Parts& a, const Parts& b) { return Parts{a[0] * b[0]}; }, {1}};
 }
-// (a, b) stands for the map y -> a y + b.
+// (a, b) stands for the map y -> a y + b; a factor of 0 ends what came before, infinities and NaN
+// included.
 Running linear() {
   return {[](const Parts& first, const Parts& second) {
-            return Parts{first[0] * second[0], second[0] * first[1] + second[1]};
+            const Tensor ends = eq(second[0], 0);
+            return Parts{where(ends, 0, first[0] * second[0]),
+                         where(ends, second[1], second[0] * first[1] + second[1])};
           },
           {1, 0}};
 }
@@ -218,6 +221,10 @@ Inferred infer_recurrence(const Node& node) {
   const bool known =
       x.dtype == DType::Float32 || x.dtype == DType::Float64 || x.dtype == DType::Int64;
   if (!known) throw make_error<DTypeError>(where(node), ": does not take ", x.dtype);
+  const int count = attrs.kind == RecurrenceKind::Linear ? 2 : 1;
+  if (node.input_count != count)
+    throw make_error<ShapeError>(where(node), ": takes ", count, " tensors, not ",
+                                 int{node.input_count});
   if (attrs.axis < 0 || attrs.axis >= x.shape.rank() || x.shape.numel() == 0)
     throw make_error<ShapeError>(where(node), ": axis ", attrs.axis, " of ", x.shape);
   return {finds_index(attrs.kind) ? DType::Int64 : x.dtype, x.shape};

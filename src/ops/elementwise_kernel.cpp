@@ -67,7 +67,7 @@ struct ElementSides {
 
 namespace {
 
-constexpr std::size_t kMostInputs = 3;  // as MapInstr::args
+constexpr std::size_t kMostOperands = 3;  // as MapInstr::args
 
 void check_identifier(const char* name, const std::string& text) {
   if (!is_identifier(text) || text == "T")
@@ -77,7 +77,7 @@ void check_identifier(const char* name, const std::string& text) {
 
 void check_parts(const char* name, const detail::ElementParts& parts) {
   const std::size_t count = parts.inputs.size();
-  if (count < 1 || count > kMostInputs)
+  if (count < 1 || count > kMostOperands)
     throw make_error<ValueError>(where(name), ": ", count,
                                  " inputs: an element-wise kernel takes one to three");
   if (parts.f32 != nullptr && parts.arity != count)

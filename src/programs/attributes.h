@@ -7,11 +7,19 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "graph/attrs.h"
 #include "graph/op.h"
 
 namespace tenon {
+
+/// Names of the values of an enumeration, in their order. Files hold names.
+inline constexpr const char* kRandomKinds[] = {"uniform", "normal", "bits"};
+inline constexpr const char* kRecurrenceKinds[] = {"sum", "product", "linear", "largest",
+                                                   "smallest"};
+inline std::span<const char* const> names_of(RandomKind) { return kRandomKinds; }
+inline std::span<const char* const> names_of(RecurrenceKind) { return kRecurrenceKinds; }
 
 /// The number of a formula, which a file holds by name.
 struct FormulaNumber {
@@ -23,9 +31,10 @@ void each_field(ConstantAttrs& attrs, F&& field) {
   auto& [value] = attrs;
   field("value", value);
 }
+// The form of gradients changes no value, and embeddings of a loaded program have dense gradients.
 template <class F>
 void each_field(AxisAttrs& attrs, F&& field) {
-  auto& [axis] = attrs;
+  auto& [axis, rows] = attrs;
   field("axis", axis);
 }
 template <class F>
@@ -64,9 +73,17 @@ void each_field(PadAttrs& attrs, F&& field) {
 }
 template <class F>
 void each_field(SortAttrs& attrs, F&& field) {
-  auto& [count, descending] = attrs;
+  auto& [count, descending, first] = attrs;
   field("count", count);
   field("descending", descending);
+  field("first", first);
+}
+template <class F>
+void each_field(RecurrenceAttrs& attrs, F&& field) {
+  auto& [axis, kind, reverse] = attrs;
+  field("axis", axis);
+  field("kind", kind);
+  field("reverse", reverse);
 }
 template <class F>
 void each_field(ConvAttrs& attrs, F&& field) {
@@ -153,7 +170,11 @@ bool with_attributes_of(Op op, F&& f) {
     case Op::Gather:
     case Op::ScatterAdd:
     case Op::Scatter:
+    case Op::ScatterMax:
+    case Op::ScatterMin:
       return f(AxisAttrs{}), true;
+    case Op::Recurrence:
+      return f(RecurrenceAttrs{}), true;
     case Op::Random:
       return f(RandomAttrs{}), true;
     case Op::Result:

@@ -63,13 +63,21 @@ class FieldReader {
   void operator()(const char* key, Precision& value) const {
     value = precision_from_name(row_.at(key).text());
   }
-  void operator()(const char* key, RandomKind& value) const {
+  void operator()(const char* key, std::int32_t& value) const {
+    const std::int64_t whole = whole_at(row_.at(key), n_);
+    if (!std::in_range<std::int32_t>(whole))
+      throw Json::out_of_range(cat("'", key, "' is out of range"));
+    value = static_cast<std::int32_t>(whole);
+  }
+  template <class Enum>
+    requires requires(Enum value) { names_of(value); }
+  void operator()(const char* key, Enum& value) const {
     const std::string& text = row_.at(key).text();
-    value = text == "uniform"  ? RandomKind::Uniform
-            : text == "normal" ? RandomKind::Normal
-                               : RandomKind::Bits;
-    if (value == RandomKind::Bits && text != "bits")
-      throw Json::type_error(cat("'", text.substr(0, 40), "' is no kind of random numbers"));
+    const std::span<const char* const> names = names_of(value);
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end())
+      throw Json::type_error(cat("this version knows no ", key, " '", text.substr(0, 40), "'"));
+    value = static_cast<Enum>(found - names.begin());
   }
   void operator()(const char* key, FormulaNumber& value) const {
     const std::string& text = row_.at(key).text();

@@ -32,11 +32,6 @@ Json real_record(double value) {
   return std::signbit(value) ? cat("-", name) : std::string(name);
 }
 
-const char* name_of(RandomKind kind) {
-  static constexpr const char* kNames[] = {"uniform", "normal", "bits"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 void add_type(Json& row, const Node& node) {
   row.add("dtype", name(node.dtype));
   row.add("shape", sizes_of(node.shape));
@@ -50,10 +45,15 @@ class FieldWriter {
   FieldWriter(Json& row, int rank) : row_(row), rank_(static_cast<std::size_t>(rank)) {}
 
   void operator()(const char* key, std::int64_t value) { row_.add(key, value); }
+  void operator()(const char* key, std::int32_t value) { row_.add(key, std::int64_t{value}); }
   void operator()(const char* key, double value) { row_.add(key, real_record(value)); }
   void operator()(const char* key, bool value) { row_.add(key, value); }
   void operator()(const char* key, Precision value) { row_.add(key, name(value)); }
-  void operator()(const char* key, RandomKind value) { row_.add(key, name_of(value)); }
+  template <class Enum>
+    requires requires(Enum value) { names_of(value); }
+  void operator()(const char* key, Enum value) {
+    row_.add(key, names_of(value)[static_cast<std::size_t>(value)]);
+  }
   void operator()(const char* key, const FormulaNumber& value) {
     row_.add(key, formula_name(value.number));
   }

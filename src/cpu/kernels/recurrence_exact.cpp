@@ -45,7 +45,8 @@ struct LinearRule : SumRule<T> {
   using State = Sum<T>;
   static State first(const T*, const T* b, std::int64_t) { return static_cast<State>(*b); }
   static State next(State s, const T* a, const T* b, std::int64_t) {
-    return s * static_cast<State>(*a) + static_cast<State>(*b);
+    const State factor = static_cast<State>(*a), summand = static_cast<State>(*b);
+    return factor == State{0} ? summand : s * factor + summand;
   }
 };
 
