@@ -63,8 +63,9 @@ TEST_CASE("nn.Orthogonal begins with the orthogonal factor and stays orthogonal"
   for (const auto map :
        {nn::OrthogonalMap::MatrixExp, nn::OrthogonalMap::Cayley, nn::OrthogonalMap::Householder})
     for (const bool use_trivialization : {true, false})
-      for (const auto& [rows, columns] :
+      for (const auto& size :
            {std::pair{4, 4}, std::pair{5, 3}, std::pair{3, 5}, std::pair{1, 1}}) {
+        const int rows = size.first, columns = size.second;
         CAPTURE(static_cast<int>(map));
         CAPTURE(use_trivialization);
         CAPTURE(rows);
