@@ -265,8 +265,7 @@ class Mapping {
       of.batched.push_back(found != stacks_.end() ? 1 : 0);
       of.operands.push_back(found != stacks_.end() ? found->second : Tensor(in));
     }
-    Tensors results =
-        draws && empty_.randomness == Randomness::Same ? same_draws(Tensor(&node), of) : rule(of);
+    Tensors results = draws && empty_.randomness == Randomness::Same ? same_draws(of) : rule(of);
     if (results.empty()) results = sample_by_sample(of);
     if (has_trait(node.op, kSeveralResults))
       lists_.emplace(&node, std::move(results));
@@ -274,16 +273,16 @@ class Mapping {
       stacks_.emplace(&node, std::move(results[0]));
   }
 
-  // Undefined, so that it is computed sample by sample: a batched attention draws for the batch.
-  static Tensors same_draws(const Tensor& draw, const BatchedNode& of) {
-    if (of.node.op != Op::Random || of.is_batched(0)) return {};
-    return {repeated_for_each(draw, of.size)};
+  // A batched attention would draw for the batch, so it is computed sample by sample.
+  static Tensors same_draws(const BatchedNode& of) {
+    if (of.node.op != Op::Random) return {};
+    return {repeated_for_each(drawn(of, of.node.shape), of.size)};
   }
 
   Tensors rule(const BatchedNode& of) const {
     switch (of.node.op) {
       case Op::Random:
-        return drawn(of);
+        return {drawn(of, stacked_shape(of.size, of.node.shape))};
       case Op::Scan:
         return batched_scan(of, empty_);
       case Op::Cond:
@@ -295,11 +294,8 @@ class Mapping {
     }
   }
 
-  // One draw for the whole batch.
-  static Tensors drawn(const BatchedNode& of) {
-    if (of.is_batched(0)) return {};
-    return {build_as(Op::Random, of.node.dtype, stacked_shape(of.size, of.node.shape), of.operands,
-                     of.node.attrs)};
+  static Tensor drawn(const BatchedNode& of, const Shape& shape) {
+    return build_as(Op::Random, of.node.dtype, shape, {of.state(0)}, of.node.attrs);
   }
 
   const Batch empty_;

@@ -37,6 +37,11 @@ std::vector<Tensor> BatchedNode::stacks() const {
   return all;
 }
 
+Tensor BatchedNode::state(int k) const {
+  const Tensor& x = operands[static_cast<std::size_t>(k)];
+  return is_batched(k) ? select(x, 0, 0) : x;
+}
+
 Tensor fold_batch(const Tensor& stack, int axis) {
   Ints sizes = to_ints(stack.shape());
   const std::int64_t samples = sizes[0];
@@ -55,16 +60,6 @@ Tensor unfold_batch(const Tensor& x, int axis, std::int64_t size) {
 
 namespace {
 
-// The same op over stacks, with these attributes.
-std::vector<Tensor> over_stacks(const BatchedNode& of, const Attrs& attrs) {
-  const Node& node = of.node;
-  const Shape shape = stacked_shape(of.size, node.shape);
-  const Tensor out = build_as(node.op, node.dtype, shape, of.stacks(), attrs);
-  out.node()->device = node.op == Op::ToDevice ? node.device : out.node()->device;
-  if (has_trait(node.op, kSeveralResults)) return results_of(out);
-  return {out};
-}
-
 // The same op over a first axis that has the batch.
 std::vector<Tensor> over_first_axis(const BatchedNode& of) {
   const Node& node = of.node;
@@ -79,56 +74,63 @@ std::vector<Tensor> over_first_axis(const BatchedNode& of) {
 std::vector<Tensor> attended(const BatchedNode& of) {
   const bool drops = drops_weights(of.node);
   const int last = of.node.input_count - 1;
-  if (drops && of.is_batched(last)) return {};
   std::vector<Tensor> folded;
   for (int k = 0; k <= last; ++k)
-    folded.push_back(drops && k == last ? of.operands[static_cast<std::size_t>(k)]
-                                        : fold_batch(of.stack(k), 0));
+    folded.push_back(drops && k == last ? of.state(k) : fold_batch(of.stack(k), 0));
   std::vector<Tensor> results = results_of(build(of.node.op, folded, of.node.attrs));
   for (Tensor& result : results) result = unfold_batch(result, 0, of.size);
   return results;
 }
 
-Attrs shifted_reduction(const Node& node) {
-  return ReduceAttrs{node.attrs.as<ReduceAttrs>().axes << 1};
-}
-
-Attrs shifted_axis(const Node& node) { return AxisAttrs{node.attrs.as<AxisAttrs>().axis + 1}; }
-
-Attrs shifted_recurrence(const Node& node) {
-  RecurrenceAttrs attrs = node.attrs.as<RecurrenceAttrs>();
-  ++attrs.axis;
-  return attrs;
-}
-
-Attrs shifted_permute(const Node& node) {
+Attrs behind_batch(const PermuteAttrs& sample, int rank) {
   PermuteAttrs attrs;
-  for (int a = 0; a < node.shape.rank(); ++a)
-    attrs.axes[a + 1] = static_cast<std::uint8_t>(node.attrs.as<PermuteAttrs>().axes[a] + 1);
+  for (int a = 0; a < rank; ++a) attrs.axes[a + 1] = static_cast<std::uint8_t>(sample.axes[a] + 1);
   return attrs;
 }
 
-Attrs shifted_slice(const Node& node) {
-  const SliceAttrs& sample = node.attrs.as<SliceAttrs>();
+Attrs behind_batch(const SliceAttrs& sample, int rank) {
   SliceAttrs attrs;
-  std::copy_n(sample.start, node.shape.rank(), attrs.start + 1);
-  std::copy_n(sample.step, node.shape.rank(), attrs.step + 1);
+  std::copy_n(sample.start, rank, attrs.start + 1);
+  std::copy_n(sample.step, rank, attrs.step + 1);
   attrs.step[0] = 1;
   return attrs;
 }
 
-Attrs shifted_pad(const Node& node) {
-  const PadAttrs& sample = node.attrs.as<PadAttrs>();
+Attrs behind_batch(const PadAttrs& sample, int rank) {
   PadAttrs attrs;
-  std::copy_n(sample.before, node.shape.rank(), attrs.before + 1);
-  std::copy_n(sample.after, node.shape.rank(), attrs.after + 1);
+  std::copy_n(sample.before, rank, attrs.before + 1);
+  std::copy_n(sample.after, rank, attrs.after + 1);
   attrs.value = sample.value;
   return attrs;
 }
 
+// The attributes of the same op over one more axis in front. The kind of the attributes says
+// whether they name axes.
+Attrs behind_batch(const Node& node) {
+  const int rank = node.shape.rank();
+  if (const auto* reduce = node.attrs.get_if<ReduceAttrs>()) return ReduceAttrs{reduce->axes << 1};
+  if (const auto* axis = node.attrs.get_if<AxisAttrs>()) return AxisAttrs{axis->axis + 1};
+  if (const auto* along = node.attrs.get_if<RecurrenceAttrs>())
+    return RecurrenceAttrs{along->axis + 1, along->kind, along->reverse};
+  if (const auto* permute = node.attrs.get_if<PermuteAttrs>()) return behind_batch(*permute, rank);
+  if (const auto* slice = node.attrs.get_if<SliceAttrs>()) return behind_batch(*slice, rank);
+  if (const auto* margin = node.attrs.get_if<PadAttrs>()) return behind_batch(*margin, rank);
+  return node.attrs;
+}
+
+// The same op over stacks.
+std::vector<Tensor> over_stacks(const BatchedNode& of) {
+  const Node& node = of.node;
+  const Shape shape = stacked_shape(of.size, node.shape);
+  const Tensor out = build_as(node.op, node.dtype, shape, of.stacks(), behind_batch(node));
+  out.node()->device = node.op == Op::ToDevice ? node.device : out.node()->device;
+  if (has_trait(node.op, kSeveralResults)) return results_of(out);
+  return {out};
+}
+
 // One table for all samples: their indices join along the axis, and the table is not repeated.
 std::vector<Tensor> gathered(const BatchedNode& of) {
-  if (of.is_batched(0)) return over_stacks(of, shifted_axis(of.node));
+  if (of.is_batched(0)) return over_stacks(of);
   const int axis = node_axis(of.node, of.node.shape.rank());
   const Tensor index = fold_batch(of.operands[1], axis);
   const Tensor y = build(Op::Gather, {of.operands[0], index}, of.node.attrs);
@@ -145,44 +147,23 @@ std::vector<Tensor> of_formula(const BatchedNode& of) {
   return {build(Op::Formula, operands, node.attrs)};
 }
 
-std::vector<Tensor> moved(const BatchedNode& of) {
-  switch (of.node.op) {
-    case Op::Permute:
-      return over_stacks(of, shifted_permute(of.node));
-    case Op::Slice:
-      return over_stacks(of, shifted_slice(of.node));
-    case Op::Pad:
-      return over_stacks(of, shifted_pad(of.node));
-    case Op::Gather:
-      return gathered(of);
-    case Op::Concat:
-    case Op::Scatter:
-    case Op::ScatterAdd:
-      return over_stacks(of, shifted_axis(of.node));
-    default:  // Reshape, Expand, Sort
-      return over_stacks(of, of.node.attrs);
-  }
-}
-
 std::vector<Tensor> composite(const BatchedNode& of) {
   switch (of.node.op) {
     case Op::Formula:
       return of_formula(of);
     case Op::Recurrence:
-      return over_stacks(of, shifted_recurrence(of.node));
     case Op::ScatterMax:
     case Op::ScatterMin:
-      return over_stacks(of, shifted_axis(of.node));
     case Op::Softmax:
     case Op::LogSoftmax:
-      return over_stacks(of, of.node.attrs);
+      return over_stacks(of);
     default:
       return over_first_axis(of);
   }
 }
 
 std::vector<Tensor> transferred(const BatchedNode& of) {
-  if (of.node.op == Op::ToDevice) return over_stacks(of, of.node.attrs);
+  if (of.node.op == Op::ToDevice) return over_stacks(of);
   throw make_error<NotSupported>(where("vmap"),
                                  ": the function exchanges values between devices: call the "
                                  "collective outside");
@@ -203,13 +184,12 @@ std::vector<Tensor> effect(const BatchedNode& of) {
 std::vector<Tensor> batched_op(const BatchedNode& of) {
   switch (kind_of(of.node.op)) {
     case OpKind::Elementwise:
-    case OpKind::ArgReduction:
-      return over_stacks(of, of.node.attrs);
     case OpKind::Reduction:
-      return over_stacks(of, shifted_reduction(of.node));
+    case OpKind::ArgReduction:
     case OpKind::View:
+      return over_stacks(of);
     case OpKind::Movement:
-      return moved(of);
+      return of.node.op == Op::Gather ? gathered(of) : over_stacks(of);
     case OpKind::Contraction:
       return of.node.op == Op::Matmul ? batched_matmul(of) : batched_convolution(of);
     case OpKind::Pooling:

@@ -25,6 +25,9 @@ struct BatchedNode {
   /// Operand k as a stack.
   Tensor stack(int k) const;
   std::vector<Tensor> stacks() const;
+  /// Operand k if it is the state of a generator: it has the same value for all samples, even where
+  /// it is a stack (grad/recompute.cpp).
+  Tensor state(int k) const;
 };
 
 /// The tensor for each of `size` samples.

@@ -77,6 +77,9 @@ Tensors detail::vmap_lists(const TensorFunction& f, const Tensors& arguments,
   Tensors results = mapped(traced_call("vmap", f, samples.each()), batch);
   const std::vector<int> axes = given_axes("out", options.out_axes, results.size());
   for (std::size_t k = 0; k < results.size(); ++k) {
+    if (axes[k] == kNotMapped)
+      throw make_error<ValueError>(where("vmap"), ": result ", k,
+                                   " has a batch axis, so its out axis cannot be kNotMapped");
     const int axis = normalize_axis(axes[k], results[k].rank(), where("vmap"));
     results[k] = movedim(results[k], {0}, {axis});
   }

@@ -405,7 +405,8 @@ void bind_arena(const Program& program, std::byte* arena, std::vector<std::byte*
 std::byte* leaf_memory(const Node& leaf) {
   if (leaf.value->bytes() < static_cast<std::size_t>(leaf.shape.numel()) * item_size(leaf.dtype))
     throw ValueError(
-        "inputs and random draws of a function that is being compiled have no values yet: return "
+        "inputs and random draws of a function that is being compiled or mapped have no values "
+        "yet: return "
         "the tensor from the function and read it there");
   return static_cast<std::byte*>(leaf.value->data());
 }

@@ -186,6 +186,29 @@ TEST_CASE("checkpoint: in a loop, mapped over a batch, nested, under NoGrad") {
   close({grad(sum(own(x)), w)}, {zeros_like(w)});
 }
 
+TEST_CASE("checkpoint: random draws of a mapped function, and of the rows of a jacobian") {
+  const Tensor x = draw({3, 2, 5, 8}, 19), w = variable(draw({8, 8}, 20));
+  const auto block = [&w](const Tensor& v) { return random_block(v, w); };
+  const auto own = [&block](const Tensor& v) { return checkpoint(block, v); };
+  const auto results = [&](const TensorFunction& f, Randomness randomness) {
+    const auto loss = [&f](const Tensor& v) { return sum(square(f({v})[0])); };
+    manual_seed(9);
+    Tensors out{
+        vmap([&](const Tensor& v) { return grad(loss(v), w); }, {.randomness = randomness})(x)};
+    out.push_back(grad(sum(vmap(loss, {.randomness = randomness})(x)), w));
+    out.push_back(jacobian([&f](const Tensor& v) { return sum(f({v})[0], {0, 1}); }, x[0]));
+    compute(out);
+    return out;
+  };
+  for (const Randomness randomness : {Randomness::Same, Randomness::Different}) {
+    const Tensors kept = results(block, randomness), recomputed = results(own, randomness);
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      INFO("result " << k);
+      CHECK(allclose(recomputed[k], kept[k], 1e-4, 1e-4));
+    }
+  }
+}
+
 TEST_CASE("checkpoint: a gradient that is built under NoGrad") {
   const Tensor x = draw({3, 4}, 12), w = variable(draw({4, 4}, 13));
   const Tensor y = sum(checkpoint([&w](const Tensor& v) { return tanh(matmul(v, w)); }, x));

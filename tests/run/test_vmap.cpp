@@ -322,6 +322,8 @@ TEST_CASE("vmap: what does not fit is named") {
       },
       "vmap: 2 out axes for 1 tensors");
   refuses<ShapeError>([&] { vmap(f, {.in_axes = {0, 2}})(x, x); }, "vmap");
+  refuses<ValueError>([&] { vmap(f, {.out_axes = {kNotMapped}})(x, x); },
+                      "result 0 has a batch axis");
   refuses<ShapeError>([&] { vmap(f)(x, sum(x)); }, "argument 1 is a scalar");
   refuses<ValueError>(
       [&] {
@@ -340,7 +342,8 @@ TEST_CASE("vmap: what does not fit is named") {
       "no room for the batch");
   refuses<ValueError>([&] { vmap([](const Tensor& a) { return a; })(Tensor()); },
                       "argument 0 has no value");
-  refuses<Error>([&] { vmap([](const Tensor& a) { return a * a.sum().item(); })(x); }, "");
+  refuses<ValueError>([&] { vmap([](const Tensor& a) { return a * a.sum().item(); })(x); },
+                      "compiled or mapped have no values yet");
 }
 
 TEST_CASE("vmap: an update that is the same for all samples takes effect once") {
