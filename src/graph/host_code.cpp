@@ -1,7 +1,6 @@
 // Creates and reads the leaves that hold host code, and makes the attributes of calls.
 #include "graph/host_code.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -43,8 +42,9 @@ std::shared_ptr<const OwnKernelCode> own_kernel_code(CudaKernel kernel) {
 }
 
 bool has_elements(const std::vector<TensorType>& types) {
-  return std::any_of(types.begin(), types.end(),
-                     [](const TensorType& type) { return type.shape.numel() != 0; });
+  std::int64_t elements = 0;
+  for (const TensorType& type : types) elements |= type.shape.numel();
+  return elements != 0;
 }
 
 const std::string& checked_operation_name(const std::string& name) {

@@ -54,12 +54,14 @@ struct ElementSides {
                                      ": its formula is for GPUs only: give it a function for the "
                                      "CPU, or move its inputs to a GPU with to()");
     std::vector<Tensor> there;
+    there.reserve(given.size());
     for (const Tensor& input : given) there.push_back(placed_on(input, home));
     return on(side, there);
   }
 
   Tensor through_host(const std::vector<Tensor>& given, Device home) const {
     std::vector<Tensor> here;
+    here.reserve(given.size());
     for (const Tensor& input : given) here.push_back(to(input, Device{}));
     return to(on(cpu, here), home);
   }
@@ -139,6 +141,7 @@ ElementSide gpu_side(const char* name, const detail::ElementParts& parts) {
 std::vector<Tensor> gradients_of(const std::vector<ElementwiseKernel>& partials,
                                  const FunctionContext& context, const Tensor& g) {
   std::vector<Tensor> gradients;
+  gradients.reserve(partials.size());
   for (const ElementwiseKernel& partial : partials)
     gradients.push_back(partial.apply(context.arguments()) * g);
   return gradients;

@@ -69,7 +69,8 @@ TEST_CASE("element-wise kernel: values and two derivatives, for broadcast shapes
   const std::vector<std::pair<Shape, Shape>> shapes{{{5}, {5}}, {{3, 4}, {4}}, {{7, 1}, {1, 9}},
                                                     {{}, {}},   {{0, 3}, {3}}, {{2, 1100}, {2, 1}}};
   for (const auto& [left, right] : shapes) {
-    CAPTURE(left.str());
+    const std::string shape = left.str();
+    CAPTURE(shape);
     const Tensor x = drawn(left, 1), b = drawn(right, 2);
     const Tensors found = derivatives(
                       [](const Tensor&s, const Tensor&t) { return test::swish()(s, t); }, x, b),

@@ -88,6 +88,7 @@ class OwnKernel final : public Kernel {
                                    : binding.values[at(outs_[k])]);
     for (const Scalar number : launch_.numbers) words.push_back(argument_word(number));
     std::vector<void*> params;
+    params.reserve(words.size());
     for (std::uint64_t& word : words) params.push_back(&word);
     kernel_->launch(binding.stream, sizes_of(launch_.grid), sizes_of(launch_.block),
                     narrow(launch_.shared_bytes), params.data());
