@@ -159,7 +159,8 @@ std::string did_you_mean(const std::string& near) {
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string small = small_letters(word);
   std::string best;
-  std::size_t best_cost = 1 + word.size() / 3;
+  const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+  std::size_t best_cost = 1 + (word.size() - dashes) / 3;
   for (const std::string& candidate : candidates) {
     const std::string other = small_letters(candidate);
     const bool prefix = small != other && small.size() >= 3 && other.starts_with(small);

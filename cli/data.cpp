@@ -445,7 +445,7 @@ Command show_command() {
                                  known.defaults.empty() ? "" : "; default " + known.defaults);
   command.examples = {
       {"tenon data show folder:photos sheet.png", "Default augmentation of photographs."},
-      {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",
+      {"tenon data show folder:photos sheet.png --augment flip,rotate,randaugment",
        "Any list of transforms."},
       {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Synthetic images."}};
   add_spec(command, options->spec);

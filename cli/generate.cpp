@@ -107,8 +107,8 @@ Command generate_command() {
       {"tenon generate runs/gpt2 --prompt 'ROMEO:'", "200 tokens."},
       {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40",
        "More predictable text."},
-      {"tenon generate gpt2 --weights gpt2.safetensors --tokenizer gpt2/ --prompt 'The sea'",
-       "Weights of Hugging Face."},
+      {"tenon generate gpt2 --weights hub/gpt2 --prompt 'The sea'",
+       "A folder of Hugging Face, with weights, config.json and tokenizer."},
       {"tenon generate runs/transformer --prompt 'German: twenty-one'", "A translation."}};
   add_trained(command, options->trained);
   command.option(options->prompt, "--prompt", "TEXT", "text to continue or to translate", "none");

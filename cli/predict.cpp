@@ -228,7 +228,7 @@ Command predict_command() {
        "All rows, written to rows.predictions.csv."},
       {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, written to one table."},
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
-      {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
+      {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'By Ann.'",
        "An answer found in a text."},
       {"tenon predict runs/gpt2 --text 'To be'", "The most likely next tokens."},
       {"tenon predict runs/transformer --data numbers --count 3",

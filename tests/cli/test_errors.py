@@ -108,6 +108,7 @@ class WrongWords(CommandTest):
         self.fails(2, "data", "fetsh", says="did you mean 'fetch'?")
         self.fails(2, "train", "--epoch", "3", says=["--epoch", "did you mean --epochs?"])
         self.fails(2, "train", "--hlep", says=["--hlep", "did you mean --help?"])
+        self.assertNotIn("did you mean", self.fails(2, "train", "--bogus", says="lists the options").err)
         self.fails(2, "--hlep", says=["no option --hlep", "did you mean --help?"])
         self.fails(2, "--verison", says="did you mean --version?")
         self.fails(2, "train", "lenet5", "--epocsh", "1", says="did you mean --epochs?")
