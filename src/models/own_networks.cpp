@@ -17,7 +17,7 @@ namespace {
 // Never destroyed: threads may still ask while the program ends.
 struct NetworkRegistry {
   std::mutex mutex;
-  std::vector<RegisteredNetwork> own;
+  std::vector<std::shared_ptr<const RegisteredNetwork>> own;
 };
 NetworkRegistry& network_registry() {
   static auto& registry = *new NetworkRegistry;
@@ -36,7 +36,7 @@ void check_network(const RegisteredNetwork& network) {
 }
 
 // Shapes alone: no weight is drawn.
-std::int64_t parameters_of(const RegisteredNetwork& network) {
+std::int64_t parameters_of(const std::shared_ptr<const RegisteredNetwork>& network) {
   const ShapesOnly shapes;
   std::int64_t count = 0;
   for (const Tensor& parameter : OwnNetwork{network, ""}.build({}).parameters())
@@ -47,14 +47,14 @@ std::int64_t parameters_of(const RegisteredNetwork& network) {
 }  // namespace
 
 Info OwnNetwork::info() const {
-  Info out = network.info;
+  Info out = network->info;
   if (!sizes.empty()) out.name += ":" + sizes;
   return out;
 }
 
 nn::AnyModule OwnNetwork::build(Options options) const {
-  if (options.classes == 0) options.classes = network.info.classes;
-  return network.make(options, sizes);
+  if (options.classes == 0) options.classes = network->info.classes;
+  return network->make(options, sizes);
 }
 
 std::optional<OwnNetwork> own_network(const std::string& name) {
@@ -62,9 +62,9 @@ std::optional<OwnNetwork> own_network(const std::string& name) {
   const std::string stem = name.substr(0, colon);
   NetworkRegistry& registry = network_registry();
   const std::lock_guard lock(registry.mutex);
-  for (const RegisteredNetwork& network : registry.own) {
-    if (network.info.name != stem) continue;
-    if (colon != std::string::npos && !network.takes_sizes)
+  for (const auto& network : registry.own) {
+    if (network->info.name != stem) continue;
+    if (colon != std::string::npos && !network->takes_sizes)
       throw make_error<ValueError>("model '", name, "': '", stem, "' takes no sizes");
     return OwnNetwork{network, colon == std::string::npos ? "" : name.substr(colon + 1)};
   }
@@ -75,7 +75,7 @@ std::vector<Info> own_networks() {
   NetworkRegistry& registry = network_registry();
   const std::lock_guard lock(registry.mutex);
   std::vector<Info> out;
-  for (const RegisteredNetwork& network : registry.own) out.push_back(network.info);
+  for (const auto& network : registry.own) out.push_back(network->info);
   return out;
 }
 
@@ -86,15 +86,16 @@ void register_network(RegisteredNetwork network) {
   if (std::find(known.begin(), known.end(), name) != known.end())
     throw make_error<ValueError>("register_network: there is a ", what, owner_of(what),
                                  " already: choose another name");
-  if (network.info.parameters == 0) network.info.parameters = parameters_of(network);
+  const auto kept = std::make_shared<RegisteredNetwork>(std::move(network));
+  if (kept->info.parameters == 0) kept->info.parameters = parameters_of(kept);
   {
     const std::lock_guard lock(network_registry().mutex);
-    network_registry().own.push_back(std::move(network));
+    network_registry().own.push_back(kept);
   }
   note_registration(what, [name] {
     const std::lock_guard lock(network_registry().mutex);
     std::erase_if(network_registry().own,
-                  [&](const RegisteredNetwork& each) { return each.info.name == name; });
+                  [&](const auto& each) { return each->info.name == name; });
   });
 }
 

@@ -1,6 +1,7 @@
 // Networks that a program has registered.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@ namespace tenon::models {
 
 /// A registered network with the sizes in a name.
 struct OwnNetwork {
-  RegisteredNetwork network;
+  std::shared_ptr<const RegisteredNetwork> network;
   std::string sizes;
 
   Info info() const;

@@ -51,35 +51,26 @@ Shape shape_of(const Json& sizes, std::int64_t n) {
 std::shared_ptr<const Body> read_body(const Json& record, std::int64_t n, Device home);
 
 // Sets the fields of attributes from the record.
-class FieldReader {
+class FieldReader final : public AttributeFields {
  public:
   FieldReader(const Json& row, std::int64_t n, Device home) : row_(row), n_(n), home_(home) {}
 
-  void operator()(const char* key, std::int64_t& value) const {
+  void operator()(const char* key, std::int64_t& value) override {
     value = whole_at(row_.at(key), n_);
   }
-  void operator()(const char* key, double& value) const { value = real_at(row_.at(key), n_); }
-  void operator()(const char* key, bool& value) const { value = row_.at(key).get<bool>(); }
-  void operator()(const char* key, Precision& value) const {
+  void operator()(const char* key, double& value) override { value = real_at(row_.at(key), n_); }
+  void operator()(const char* key, bool& value) override { value = row_.at(key).get<bool>(); }
+  void operator()(const char* key, Precision& value) override {
     value = precision_from_name(row_.at(key).text());
   }
-  void operator()(const char* key, std::int32_t& value) const {
-    const std::int64_t whole = whole_at(row_.at(key), n_);
-    if (!std::in_range<std::int32_t>(whole))
-      throw Json::out_of_range(cat("'", key, "' is out of range"));
-    value = static_cast<std::int32_t>(whole);
-  }
-  template <class Enum>
-    requires requires(Enum value) { names_of(value); }
-  void operator()(const char* key, Enum& value) const {
+  void operator()(const char* key, NamedNumber& value) override {
     const std::string& text = row_.at(key).text();
-    const std::span<const char* const> names = names_of(value);
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end())
+    const auto found = std::find(value.names.begin(), value.names.end(), text);
+    if (found == value.names.end())
       throw Json::type_error(cat("this version knows no ", key, " '", text.substr(0, 40), "'"));
-    value = static_cast<Enum>(found - names.begin());
+    value.number = found - value.names.begin();
   }
-  void operator()(const char* key, FormulaNumber& value) const {
+  void operator()(const char* key, FormulaNumber& value) override {
     const std::string& text = row_.at(key).text();
     value.number = formula_named(text.c_str());
     if (value.number < 0)
@@ -88,17 +79,25 @@ class FieldReader {
     if (parameter < 0 || parameter > kMostParameters)
       throw Json::out_of_range("the formula's parameter is out of range");
   }
-  void operator()(const char* key, Scalar& value) const {
+  void operator()(const char* key, Scalar& value) override {
     if (row_.value("real", false))
       value = real_at(row_.at(key), n_);
     else
       value = whole_at(row_.at(key), n_);
   }
-  void operator()(const char* key, std::shared_ptr<const Body>& value) const {
+  void operator()(const char* key, std::shared_ptr<const Body>& value) override {
     value = read_body(row_.at(key), n_, home_);
   }
+  void operator()(const char* key, std::uint8_t (&values)[kMaxRank]) override {
+    read_list(key, values);
+  }
+  void operator()(const char* key, std::int64_t (&values)[kMaxRank]) override {
+    read_list(key, values);
+  }
+
+ private:
   template <class T>
-  void operator()(const char* key, T (&values)[kMaxRank]) const {
+  void read_list(const char* key, T (&values)[kMaxRank]) {
     const Json& list = row_.at(key);
     if (list.items().size() > static_cast<std::size_t>(kMaxRank))
       throw Json::out_of_range(cat("'", key, "' is longer than a shape"));
@@ -110,8 +109,6 @@ class FieldReader {
       values[a] = static_cast<T>(value);
     }
   }
-
- private:
   const Json& row_;
   std::int64_t n_;
   Device home_;
@@ -232,17 +229,10 @@ class GraphReader {
   Attrs attributes_of(Op op, const Json& row) const {
     static const Json none = Json::object();
     const Json* fields = row.find("attributes");
-    Attrs out;
-    with_attributes_of(op, [&](auto attrs) {
-      each_field(attrs, FieldReader(fields == nullptr ? none : *fields, n_, home_));
-      if constexpr (requires { attrs.body; }) attrs.key = attrs.body->key;
-      if constexpr (requires { attrs.on_true; }) {
-        attrs.key_true = attrs.on_true->key;
-        attrs.key_false = attrs.on_false->key;
-      }
-      out = attrs;
-    });
-    return out;
+    FieldReader reader(fields == nullptr ? none : *fields, n_, home_);
+    Attrs attrs;
+    visit_attributes(op, attrs, reader);
+    return attrs;
   }
 
   std::vector<Tensor> nodes_{};

@@ -40,54 +40,50 @@ void add_type(Json& row, const Node& node) {
 Json body_record(const Body& body);
 
 // Adds the fields of attributes. Of arrays, the elements of axes that the node has.
-class FieldWriter {
+class FieldWriter final : public AttributeFields {
  public:
   FieldWriter(Json& row, int rank) : row_(row), rank_(static_cast<std::size_t>(rank)) {}
 
-  void operator()(const char* key, std::int64_t value) { row_.add(key, value); }
-  void operator()(const char* key, std::int32_t value) { row_.add(key, std::int64_t{value}); }
-  void operator()(const char* key, double value) { row_.add(key, real_record(value)); }
-  void operator()(const char* key, bool value) { row_.add(key, value); }
-  void operator()(const char* key, Precision value) { row_.add(key, name(value)); }
-  template <class Enum>
-    requires requires(Enum value) { names_of(value); }
-  void operator()(const char* key, Enum value) {
-    row_.add(key, names_of(value)[static_cast<std::size_t>(value)]);
+  void operator()(const char* key, std::int64_t& value) override { row_.add(key, value); }
+  void operator()(const char* key, double& value) override { row_.add(key, real_record(value)); }
+  void operator()(const char* key, bool& value) override { row_.add(key, value); }
+  void operator()(const char* key, Precision& value) override { row_.add(key, name(value)); }
+  void operator()(const char* key, NamedNumber& value) override {
+    row_.add(key, value.names[static_cast<std::size_t>(value.number)]);
   }
-  void operator()(const char* key, const FormulaNumber& value) {
+  void operator()(const char* key, FormulaNumber& value) override {
     row_.add(key, formula_name(value.number));
   }
-  void operator()(const char* key, const Scalar& value) {
+  void operator()(const char* key, Scalar& value) override {
     row_.add(key, value.is_whole() ? Json(value.whole()) : real_record(value.real()));
     if (!value.is_whole()) row_.add("real", true);
   }
-  void operator()(const char* key, const std::shared_ptr<const Body>& value) {
+  void operator()(const char* key, std::shared_ptr<const Body>& value) override {
     row_.add(key, body_record(*value));
   }
-  template <class T>
-  void operator()(const char* key, const T (&values)[kMaxRank]) {
-    Json list = Json::array();
-    for (std::size_t a = 0; a < rank_; ++a) list.append(static_cast<std::int64_t>(values[a]));
-    row_.add(key, std::move(list));
-  }
+  void operator()(const char* key, std::uint8_t (&values)[kMaxRank]) override { list(key, values); }
+  void operator()(const char* key, std::int64_t (&values)[kMaxRank]) override { list(key, values); }
 
  private:
+  template <class T>
+  void list(const char* key, const T* values) {
+    Json out = Json::array();
+    for (std::size_t a = 0; a < rank_; ++a) out.append(std::int64_t{values[a]});
+    row_.add(key, std::move(out));
+  }
   Json& row_;
   std::size_t rank_;
 };
 
 void add_attributes(Json& row, const Node& node) {
   Json fields = Json::object();
-  const bool known = with_attributes_of(node.op, [&](auto of_kind) {
-    auto copy = node.attrs.as<decltype(of_kind)>();
-    each_field(copy, FieldWriter(fields, node.shape.rank()));
-  });
-  int words = 0;  // the first one is the kind
-  if (!known) node.attrs.each_word([&](std::uint64_t word) { words += word != 0 ? 1 : 0; });
-  if (words != 0)
-    throw make_error<InternalError>("save_program: ", op_row(node.op).name,
-                                    " has attributes that programs do not know");
-  if (!fields.empty()) row.add("attributes", std::move(fields));
+  FieldWriter writer(fields, node.shape.rank());
+  Attrs attrs = node.attrs;
+  const bool has = has_attributes(attrs);
+  if (visit_attributes(node.op, attrs, writer) != has)
+    throw make_error<InternalError>("save_program: the attributes of ", op_row(node.op).name,
+                                    " are not those that programs know");
+  if (has) row.add("attributes", std::move(fields));
 }
 
 void refuse(const Node& node) {

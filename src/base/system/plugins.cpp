@@ -7,8 +7,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -36,10 +35,14 @@ PluginTable& plugin_table() {
 thread_local PluginRegistrations* t_registrations = nullptr;
 
 std::string bytes_of_plugin(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file || bytes.empty())
-    throw make_error<IoError>(FileName{path}, ": the plugin cannot be read");
+  std::string bytes;
+  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  if (file != nullptr) {
+    char part[65536];
+    for (std::size_t n; (n = std::fread(part, 1, sizeof part, file)) != 0;) bytes.append(part, n);
+    std::fclose(file);
+  }
+  if (bytes.empty()) throw make_error<IoError>(FileName{path}, ": the plugin cannot be read");
   return bytes;
 }
 

@@ -224,7 +224,7 @@ void Session::check_outputs(const data::Dataset& set) const {
 nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double label_smoothing) {
   const TaskNetwork network{model.settings, model.info(), net, label_smoothing};
   const std::string& own = model.settings.loss;
-  return own.empty() ? model.task->loss(network) : find_loss(own)(network);
+  return own.empty() ? model.task->loss(network) : registered_loss(own, network);
 }
 
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {

@@ -9,8 +9,10 @@
 
 namespace tenon::train {
 
-/// The registered loss. Throws ValueError that lists the names.
-LossMaker find_loss(const std::string& name);
+/// The registered loss for a network. Throws ValueError that suggests a similar name.
+nn::Loss registered_loss(const std::string& name, const TaskNetwork& network);
+/// Throws the same if there is no such loss.
+void check_loss(const std::string& name);
 /// Throws ValueError if the setting "callbacks" names a callback that is not registered.
 void check_callbacks(const std::string& names);
 /// The callbacks that the setting names.

@@ -257,7 +257,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "model" && !models::is_network_file(value)) models::info(value);
   if (key == "plugins") require_plugins(value);
   if (key == "task") check_choice(f, value, task_names());
-  if (key == "loss" && !value.empty()) (void)find_loss(value);
+  if (key == "loss" && !value.empty()) check_loss(value);
   if (key == "callbacks") check_callbacks(value);
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
