@@ -39,7 +39,8 @@ TEST_CASE("plugins: files that are no plugin of this version are refused before 
     }
     return std::string();
   };
-  const std::string mark = std::string("tenon-plugin-") + "handshake|";
+  std::string mark = "tenon-plugin-";
+  mark += "handshake|";
   CHECK(refusal("text").find("is no plugin of Tenon") != std::string::npos);
   CHECK(refusal(mark).find("is no plugin of Tenon") != std::string::npos);
   CHECK(refusal(mark + "1|a" + '\0').find("is no plugin of Tenon") != std::string::npos);

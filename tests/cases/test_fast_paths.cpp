@@ -160,7 +160,6 @@ TEST_CASE("fast paths: input gradients of side-by-side windows") {
   for (const auto& [r, s] : {std::pair<std::int64_t, std::int64_t>{2, 2}, {3, 2}, {4, 4}}) {
     const Tensor x = random({3, 5, 4 * r, 3 * s}, 1), w = random({6, 5, r, s}, 2),
                  bias = random({6}, 3);
-    const Conv2dOptions o{.stride = {r, s}};
     check_engines([&, h = r, v = s] {
       return with_gradients(conv2d(x, w, bias, {.stride = {h, v}}), {x, w, bias});
     });
