@@ -2,6 +2,9 @@
 // own, until all elements have an accepted candidate. The number of rounds has a limit: no
 // candidate is accepted with a probability below 2^-53, the spacing of float64 numbers. Skipped
 // rounds advance the generator too, so numbers do not depend on whether they are skipped.
+#include <functional>
+#include <utility>
+
 #include <tenon/creation.h>
 #include <tenon/function.h>
 #include <tenon/loops.h>
@@ -26,11 +29,15 @@ Tensor double_uniform(const Shape& shape, const OptionalGenerator& generator) {
 
 using Tensors = std::vector<Tensor>;
 using Numbers = std::initializer_list<std::int64_t>;
+using Step = std::function<Tensors(const Tensors& carry)>;
+using OfCarry = std::function<Tensor(const Tensors& carry)>;
+using OfNumber = std::function<Tensor(const Tensor& k)>;
+/// A candidate, and whether it is accepted.
+using Round = std::function<std::pair<Tensor, Tensor>()>;
 
 // Repeats a step as long as pending(carry) has a true element. This is asked before each block of
 // so many steps, and the blocks are all steps that there are. On a GPU all of them run.
-template <class Step, class Pending>
-Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const Pending& pending) {
+Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const OfCarry& pending) {
   for (const std::int64_t steps : blocks) {
     const auto run = [&](const Tensors& before) {
       const ScanStep body = [&](const Tensors& in, const Tensors&) {
@@ -45,7 +52,6 @@ Tensors repeated(Tensors carry, Numbers blocks, const Step& step, const Pending&
 }
 
 // `wanted` where that is a number. Where it is NaN, the last accepted candidate of the rounds.
-template <class Round>
 Tensor accepted(const Tensor& wanted, Numbers blocks, const Round& round) {
   const auto step = [&](const Tensors& carry) {
     const auto [candidate, is_accepted] = round();
@@ -95,9 +101,7 @@ struct Hat {
   Tensor center, a, b, log_height;
 };
 // `wanted` where that is a number, and samples where it is NaN.
-template <class LogProbability>
-Tensor transformed_rejection(const Tensor& wanted, const Hat& hat,
-                             const LogProbability& log_probability,
+Tensor transformed_rejection(const Tensor& wanted, const Hat& hat, const OfNumber& log_probability,
                              const OptionalGenerator& generator) {
   const Shape shape = wanted.shape();
   const auto round = [&] {
@@ -113,8 +117,7 @@ Tensor transformed_rejection(const Tensor& wanted, const Hat& hat,
 // The number of the first sums of probabilities that are below u: the probabilities begin with
 // `first`, and number k has the probability of k - 1 times ratio(k). 64 sums are exact for means
 // below 10. Where `first` is NaN, the result is NaN.
-template <class Ratio>
-Tensor sequential_search(const Tensor& first, const Ratio& ratio,
+Tensor sequential_search(const Tensor& first, const OfNumber& ratio,
                          const OptionalGenerator& generator) {
   const auto step = [&](const Tensors& carry) {
     const Tensor above = gt(carry[0], 0), p = carry[1] * ratio(carry[3] + 1);
