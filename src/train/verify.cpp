@@ -188,8 +188,8 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now, const std::string
                   " losses agree; later ones cannot be repeated: the run was resumed "
                   "after step ",
                   unknown,
-                  ", and its log does not give its number of "
-                  "epochs before that (step ",
+                  ", and its log does not say how many epochs "
+                  "it had before (step ",
                   logged.step, " had learning rate ", logged.lr, ", now ", now.rates[at], ")")};
     return {name, false,
             cat("step ", logged.step, ": the log has learning rate ", logged.lr, ", now ",

@@ -122,7 +122,7 @@ TEST_CASE("prologues: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = relu(x);
   check_apart(*planned({linear(y, w), y}), "no prologue: it is a requested result");
-  check_apart(*planned({linear(y, w), sum(y + 1.0, {0})}), "makes more than one operand");
+  check_apart(*planned({linear(y, w), sum(y + 1.0, {0})}), "more than compute one operand");
   ;
   check_apart(*planned({linear(exp(leaf({64, 20000})), leaf({300, 20000}))}),
               "costs more than it saves");
