@@ -12,7 +12,7 @@ target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # With few passes, GCC 12 takes the buffer of a std::string in a temporary for the whole object (GCC bug 105329).
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/tests/cases/functions.cpp ${PROJECT_SOURCE_DIR}/tests/programs/test_saved_program.cpp
-               PROPERTY COMPILE_OPTIONS -Wno-array-bounds -Wno-stringop-overflow)
+               PROPERTY COMPILE_OPTIONS -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 target_compile_options(tenon_tests PRIVATE $<$<CONFIG:Release>:-O1>)
 if(TENON_PRECOMPILE)
