@@ -28,6 +28,24 @@ std::vector<Node*> parts_of(const Tensor& grad) {
   return parts;
 }
 
+// Refuses a gradient that another operation has changed: it is not zero outside the rows, or nobody
+// knows whether it is. Nearby operations on whole tables are looked at, and no others.
+void require_unchanged(const Tensor& grad) {
+  constexpr std::size_t kMost = 16;
+  std::vector<const Node*> tables{grad.node()};
+  for (std::size_t k = 0; k < tables.size() && k < kMost; ++k)
+    for (const Node* in : tables[k]->in()) {
+      if (in->shape != grad.shape()) continue;
+      if (form_of(*in) != RowForm::None)
+        throw make_error<ValueError>(
+            where("optimizer"), ": the gradient ", grad.shape(),
+            " of a sparse embedding went through ", op_info(tables[k]->op).name,
+            ", which leaves no rows: change the loss instead, or create the embedding without "
+            "`sparse`");
+      tables.push_back(in);
+    }
+}
+
 RowGradient rows_of(const Node& scatter) {
   if (scatter.input_count != 3)
     throw make_error<ValueError>(
@@ -71,7 +89,10 @@ std::optional<RowGradient> row_gradient(const Tensor& grad) {
     index.push_back(own.index);
     rows.push_back(own.rows);
   }
-  if (index.empty()) return std::nullopt;
+  if (index.empty()) {
+    require_unchanged(grad);
+    return std::nullopt;
+  }
   if (index.size() != parts.size())
     throw make_error<ValueError>(
         where("optimizer"), ": the gradient ", grad.shape(),

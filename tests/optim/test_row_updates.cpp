@@ -294,6 +294,10 @@ TEST_CASE("row updates: optimizers and networks that would change other rows are
   optim::SparseAdam adam(net);
   CHECK_THROWS_AS(adam.step(sum(linear(net(batch(0)), net.weight()))), ValueError);
   CHECK_THROWS_AS(adam.step(loss + sum(square(net.weight()))), ValueError);
+  // A changed gradient.
+  const Tensor gradient = grad(loss, net.weight());
+  CHECK_THROWS_AS(adam.updates({gradient * 2}), ValueError);
+  CHECK_THROWS_AS(adam.updates({abs(-gradient)}), ValueError);
   optim::GradientAccumulator accumulator(adam, 2);
   CHECK_THROWS_AS(accumulator.step(loss), ValueError);
   CHECK_THROWS_AS(embedding(batch(0), net.weight(), {.scale_grad_by_freq = true, .sparse = true}),
