@@ -148,9 +148,11 @@ int axis_of(const char* op, std::int64_t axis, int rank) {
 }
 
 int node_axis(const Node& node, int rank) {
-  const auto axis = static_cast<int>(node.attrs.as<AxisAttrs>().axis);
-  if (axis >= 0 && axis < rank) return axis;
-  return normalize_axis(axis, rank, where(node));  // where() copies the shapes of all inputs
+  const std::int64_t axis = node.attrs.as<AxisAttrs>().axis;
+  if (axis >= 0 && axis < rank) return static_cast<int>(axis);
+  // Engines count axes from 0, and a saved program may hold any number.
+  throw make_error<ShapeError>(where(node), ": axis ", axis, " of a tensor with ", rank,
+                               rank == 1 ? " axis" : " axes");
 }
 
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {

@@ -245,6 +245,9 @@ Inferred infer_response_norm(const Node& node) {
   const Node& x = *node.input(0);
   if (x.shape.rank() < 2)
     throw make_error<ShapeError>(where(node), ": the input is ", x.shape, ", must be [N, C, …]");
+  const std::int64_t size = node.attrs.as<ResponseAttrs>().size;
+  if (size < 1 || size > kLargestSize)
+    throw make_error<ShapeError>(where(node), ": ", size, " channels around each; at least 1");
   return {x.dtype, x.shape};
 }
 

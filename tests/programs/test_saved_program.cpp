@@ -437,6 +437,14 @@ TEST_CASE("saved programs: the graphs that the fuzzer starts with") {
     CAPTURE(std::string(name));
     CHECK_NOTHROW(program_of_graph(graph(name), tensors, name));
   }
+  // Engines count axes from 0.
+  const std::string negative = R"({"format": 1, "inputs": [0], "results": [2], "nodes": [
+    {"input": 0, "dtype": "float32", "shape": [2, 3]},
+    {"op": "iota", "dtype": "int64", "shape": [2, 3], "attributes": {"axis": 1}},
+    {"op": "gather", "inputs": [0, 1], "dtype": "float32", "shape": [2, 3],
+     "attributes": {"axis": -1}}]})";
+  CHECK(has(message<FormatError>([&] { program_of_graph(negative, {}, "negative"); }),
+            "node 2 (gather): gather: axis -1"));
   CHECK_THROWS_AS(program_of_graph(graph("newer"), tensors, "newer"), NotSupported);
   CHECK_THROWS_AS(program_of_graph(graph("number"), tensors, "number"), FormatError);
 }
