@@ -169,8 +169,7 @@ std::vector<Tensor> substitute(std::span<const Tensor> roots, const Substitution
       done.emplace(node, made);
       continue;
     }
-    done.emplace(node, changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
-                               : Tensor(node));
+    done.emplace(node, changed ? make_node_like(*node, inputs) : Tensor(node));
   }
   std::vector<Tensor> out;
   out.reserve(roots.size());

@@ -17,7 +17,7 @@ bool pending_assignment(const Node& node) { return node.op == Op::Assign && !nod
 // The same node with other inputs. It keeps the requested values that the old node represented.
 Tensor rebuilt(const Node& node, std::span<const Tensor> inputs) {
   const LabelGuard label(node.label);
-  Tensor out = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+  Tensor out = make_node_like(node, inputs);
   out.node()->built_at = node.built_at;
   out.node()->tracked = node.tracked;
   out.node()->reads_assigned = node.reads_assigned;

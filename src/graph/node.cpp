@@ -177,6 +177,17 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   return Tensor(node.release());
 }
 
+Tensor make_node_like(const Node& node, std::span<const Tensor> inputs) {
+  Tensor out = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+  const auto in = node.in();
+  const auto given = std::find_if(in.begin(), in.end(), [](const Node* n) { return n->placed; });
+  if (node.placed && (given == in.end() || (*given)->device != node.device)) {
+    out.node()->placed = true;
+    out.node()->device = node.device;
+  }
+  return out;
+}
+
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype) {
   Tensor t = make_node(Op::Data, dtype, shape, {}, {});
   place(*t.node(), std::move(buffer));

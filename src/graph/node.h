@@ -112,6 +112,9 @@ struct Node {
 /// infer dtype and shape: see ops/infer.h.
 Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs);
+/// The same node with other inputs. A transfer, and whatever else has a device that its inputs do
+/// not give it, keeps that device.
+Tensor make_node_like(const Node& node, std::span<const Tensor> inputs);
 /// A leaf whose value is `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
 /// Gives a node its value; the node's device is then the buffer's.

@@ -313,7 +313,7 @@ void check_operands(const Node& node, int mask_at) {
     require(node,
             node.input(kResult)->shape == result && node.input(kOutputGrad)->shape == result &&
                 node.input(kLogSumExp)->shape == Shape({q[0], q[2], q[1]}),
-            "the result, its logsumexp or its gradient does not fit");
+            "the result, its log-sum-exp or its gradient does not fit");
   }
   if (inputs < node.input_count)
     require(node, node.input(inputs)->shape == Shape{3},

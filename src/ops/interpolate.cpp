@@ -35,7 +35,8 @@ Tensor nearest_along(const Tensor& x, const Resized& r, bool exact) {
     const float place = (static_cast<float>(i) + (exact ? 0.5F : 0.0F)) * scale;
     index.push_back(std::min(static_cast<std::int64_t>(place), r.from - 1));
   }
-  return index_select(x, r.axis, Tensor::from_data(index.data(), {r.size}, DType::Int64));
+  return index_select(x, r.axis,
+                      Tensor::from_data(index.data(), {r.size}, DType::Int64, x.device()));
 }
 
 // The position in the input of each element of the output.
@@ -105,8 +106,8 @@ Tensor antialiased_along(const Tensor& x, const Resized& r, bool align_corners, 
     }
     for (std::int64_t j = low; j < high && total != 0; ++j) row[j] /= total;
   }
-  const Tensor weights =
-      cast(Tensor::from_data(matrix.data(), {r.size, r.from}, DType::Float64), x.dtype());
+  const Tensor weights = cast(
+      Tensor::from_data(matrix.data(), {r.size, r.from}, DType::Float64, x.device()), x.dtype());
   return transpose(matmul(transpose(x, r.axis, -1), transpose(weights)), r.axis, -1);
 }
 

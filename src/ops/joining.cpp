@@ -169,7 +169,7 @@ Tensor combinations(const Tensor& x, std::int64_t count, bool with_replacement) 
   }
   std::vector<std::int64_t> flat;
   for (const Ints& chosen : selections) flat.insert(flat.end(), chosen.begin(), chosen.end());
-  const Tensor index = Tensor::from_data(flat.data(), {std::ssize(flat)}, DType::Int64);
+  const Tensor index = Tensor::from_data(flat.data(), {std::ssize(flat)}, DType::Int64, x.device());
   return reshape(index_select(x, 0, index), {std::ssize(selections), count});
 }
 

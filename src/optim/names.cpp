@@ -21,7 +21,7 @@ template <class Options, class Given, class Take, class Refuse>
 void for_each_option(Options& options, Given& given, const Take& take, const Refuse& refuse) {
 #define TENON_OPTION(name)                  \
   if constexpr (requires { options.name; }) \
-    take(options.name, given.name);         \
+    take(options.name, given.name, #name);  \
   else                                      \
     refuse(given.name.has_value(), #name)
   TENON_OPTION(lr);
@@ -36,7 +36,7 @@ void for_each_option(Options& options, Given& given, const Take& take, const Ref
   TENON_OPTION(amsgrad);
   TENON_OPTION(maximize);
   if constexpr (requires { options.mu; })
-    take(options.mu, given.eps);
+    take(options.mu, given.eps, "eps");
   else
     TENON_OPTION(eps);
 #undef TENON_OPTION
@@ -53,7 +53,7 @@ std::unique_ptr<Optimizer> make(const char* name, Parameters&& parameters,
   Options options;
   for_each_option(
       options, given,
-      [](auto& member, const auto& value) {
+      [](auto& member, const auto& value, const char*) {
         if (value) member = *value;
       },
       [name](bool is_given, const char* option) {
@@ -67,7 +67,8 @@ OptimizerOptions defaults_of() {
   Options options;
   OptimizerOptions out;
   for_each_option(
-      options, out, [](auto& member, auto& value) { value = member; }, [](bool, const char*) {});
+      options, out, [](auto& member, auto& value, const char*) { value = member; },
+      [](bool, const char*) {});
   return out;
 }
 
@@ -132,10 +133,8 @@ void refuse_unknown_options(const std::string& name, OptimizerOptions has,
                             const OptimizerOptions& given) {
   for_each_option(
       has, given,
-      [&](const auto& member, const auto& value) {
-        if (value && !member)
-          throw make_error<ValueError>("an option is set that the optimizer '", name,
-                                       "' does not have");
+      [&](const auto& member, const auto& value, const char* option) {
+        if (value && !member) refuse(name.c_str(), option);
       },
       [](bool, const char*) {});
 }

@@ -86,14 +86,18 @@ void add_attributes(Json& row, const Node& node) {
   if (has) row.add("attributes", std::move(fields));
 }
 
+bool has_own_code(const Node& node) {
+  return kind_of(node.op) == OpKind::Host || node.op == Op::OwnElement;
+}
+
 void refuse(const Node& node) {
   const LabelGuard label(node.label);
   const OpPlace place = where(shown_name(node.op, node.attrs));
-  if (kind_of(node.op) == OpKind::Host)
+  if (has_own_code(node))
     throw make_error<NotSupported>(
         "save_program: ", place,
-        " runs host code (host_call), which a file cannot hold: compute its result before or "
-        "after the program, and pass it as an input");
+        " runs code that a file cannot hold (host_call, own kernels): compute its result before "
+        "or after the program, and pass it as an input");
   throw make_error<NotSupported>("save_program: ", place,
                                  " moves values between devices; a program runs on one: move the "
                                  "inputs before the program and the results after it");
@@ -103,7 +107,8 @@ void refuse(const Node& node) {
 void refuse_in(std::span<const Tensor> roots, OpKind kind) {
   for (const Node* node : topological_order(roots)) {
     if (node->realised()) continue;
-    if (kind_of(node->op) == kind) refuse(*node);
+    const bool refused = kind == OpKind::Host ? has_own_code(*node) : kind_of(node->op) == kind;
+    if (refused) refuse(*node);
     if (const auto* scan = node->attrs.get_if<ScanAttrs>()) refuse_in(scan->body->results, kind);
     if (const auto* cond = node->attrs.get_if<CondAttrs>()) {
       refuse_in(cond->on_true->results, kind);

@@ -365,3 +365,13 @@ TEST_CASE("remainders: whole numbers divided by zero are zero") {
     CHECK(list(remainder(x, zero)) == Doubles{0, 0, 0});
   }
 }
+
+TEST_CASE("in order: the product of one index does not spread to other indices") {
+  const Tensor index = Tensor::from<std::int64_t>({0, 0, 1, 2, 1, 2}, {6});
+  const Tensor updates = Tensor::from<double>({kInf, 2, 3, kNan, 5, 7}, {6});
+  const auto product = [&] {
+    return scatter_reduce(ones({4}, DType::Float64), 0, index, updates, ScatterReduction::Prod);
+  };
+  check_equal(list(product()), {kInf, 15, kNan, 1});
+  check_equal(by_reference(product), {kInf, 15, kNan, 1});
+}

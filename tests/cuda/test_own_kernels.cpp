@@ -12,6 +12,8 @@
 #include "base/philox.h"
 #include "cuda/cuda.h"
 #include "gpu.h"
+#include "graph/node.h"
+#include "ops/function_rule.h"
 
 using namespace tenon;
 
@@ -362,4 +364,16 @@ TEST_CASE("GPU own kernels: without CUDA source the code of the CPU runs, but no
   CHECK_THROWS_AS(looped([&](const Tensor& t) { return rows.apply({t})[0]; }, many), NotSupported);
   CHECK_THROWS_AS(looped([&](const Tensor& t) { return element(t); }, many)[0].compute(),
                   NotSupported);
+}
+
+// The emulator does not notice a kernel that reads memory of the host, so the graph is examined.
+TEST_CASE("GPU own kernels: what moves a result to the CPU stays a transfer without the function") {
+  if (!test::has_gpu()) return;
+  const Tensor x = there(drawn({5}, 1));
+  const std::vector<Tensor> moved{to(test::swish()(x, x), Device{}) * 2.0};
+  const Tensor plain = without_functions(moved)[0], transfer(plain.node()->input(0));
+  CHECK(plain.device() == Device{});
+  CHECK(transfer.node()->op == Op::ToDevice);
+  CHECK(transfer.device() == Device{});
+  CHECK(transfer.node()->input(0)->device == x.device());
 }

@@ -180,5 +180,5 @@ TEST_CASE("cuda: a program that runs out of memory names its largest values by l
   cuda::memory().set_limit(0, 0);
   set_device("cpu");
   CHECK(text.find("no room") != std::string::npos);
-  CHECK(text.find("float32[2048, 4096] of 1") != std::string::npos);
+  CHECK(text.find("float32[2048, 4096] of layer 1") != std::string::npos);
 }

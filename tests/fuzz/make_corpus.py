@@ -216,7 +216,7 @@ def main():
                                       {"op": "permute", "inputs": [4], "dtype": "float32", "shape": [4, 2, 2, 1], "attributes": {"axes": [1, 0, 2, 3]}},
                                       {"op": "slice", "inputs": [5], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {
                                           "start": [3, 1, 0, 0], "step": [-2, 1, 1, 1]}},
-                                      {"op": "sort", "inputs": [6], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {"count": 1, "descending": 1}},
+                                      {"op": "sort", "inputs": [6], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {"count": 1, "descending": 1, "first": 0}},
                                       {"op": "result", "inputs": [7], "dtype": "int64", "shape": [2, 1, 2, 1], "attributes": {"index": 1}},
                                       {"op": "formula", "inputs": [6], "dtype": "float32", "shape": [2, 1, 2, 1], "attributes": {
                                           "formula": "polygamma", "parameter": 2}}], [8, 9]),

@@ -35,7 +35,8 @@ def element_wise(name, family):
 
 def heavy(name, family, *engines):
     return ("op with kernels of its own", name, rf"\bOp::{name}\b|^TENON_(OP|RULE)\({name},", LIBRARY,
-            [*LANGUAGE, f"src/ops/{family}.cpp", "src/cpu/engines/opaque_engine.cpp", *engines])
+            [*LANGUAGE, f"src/ops/{family}.cpp", "src/cpu/engines/opaque_engine.cpp",
+             "src/programs/attributes.cpp", *engines])  # the last one: the fields that a saved program holds
 
 
 def engine(name):

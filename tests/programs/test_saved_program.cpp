@@ -320,7 +320,7 @@ TEST_CASE("saved programs: what cannot be saved") {
               return host_call("mine", {t}, TensorType{t.dtype(), t.shape()},
                                [](std::span<const HostInput>, std::span<const HostOutput>) {});
             })),
-            "mine runs host code"));
+            "mine runs code that a file cannot hold"));
   CHECK(has(refused([](const Tensors&) { return Tensors{Tensor()}; }), "result 0"));
   CHECK(has(refused(of_one([](const Tensor& t) { return t; }), {.batched = {1}}),
             "batched input 1 is outside"));

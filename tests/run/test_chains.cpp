@@ -197,7 +197,7 @@ TEST_CASE("chains: refused with a reason") {
         max_pool2d(drops ? dropout(made, 0.5) : made, {.kernel = {2, 2}})};
     return plan(out).fusion();
   };
-  CHECK(contains(why(8, 200, 16, false), "do not make 16 slices"));
+  CHECK(contains(why(8, 200, 16, false), "are too few for 16 slices"));
   CHECK(contains(why(16, 300, 16, false), "entries do not stay in cache"));
   CHECK(contains(why(300, 18, 160, false), "packs the operands"));
   CHECK_FALSE(contains(why(100, 34, 3, true), "chain conv2d"));  // random numbers in between

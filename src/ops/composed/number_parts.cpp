@@ -50,17 +50,17 @@ std::int64_t bits_of(const Tensor& x) {
   return 8 * static_cast<std::int64_t>(item_size(x.dtype()));
 }
 
-Tensor powers_of_2() {
+Tensor powers_of_2(Device home) {
   std::int64_t powers[64];
   for (int k = 0; k < 64; ++k) powers[k] = static_cast<std::int64_t>(std::uint64_t{1} << k);
-  return Tensor::from_data(powers, {64}, DType::Int64);
+  return Tensor::from_data(powers, {64}, DType::Int64, home);
 }
 
 // 2^by for 0 <= by < 64, and whether by is in this range.
 std::pair<Tensor, Tensor> power_of_2(const Tensor& by, std::int64_t bits) {
   const Tensor number = cast(by, DType::Int64), valid = ge(number, 0) & lt(number, bits);
   const Tensor flat = reshape(where(valid, number, 0), {by.numel()});
-  return {reshape(index_select(powers_of_2(), 0, flat), to_ints(by.shape())), valid};
+  return {reshape(index_select(powers_of_2(by.device()), 0, flat), to_ints(by.shape())), valid};
 }
 
 }  // namespace

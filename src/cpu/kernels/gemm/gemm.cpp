@@ -558,7 +558,7 @@ class SmallProducts {
   }
 
   static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads where they are
-  static constexpr std::int64_t kLongestStep = 1 << 20;
+  static constexpr std::int64_t kLongestStep = 1'000'000;  // 256 of them fit in 32 bits
 
   const Gemm& g_;
   const GemmPlan& plan_;
