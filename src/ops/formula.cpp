@@ -31,8 +31,8 @@ constexpr const char* kUndifferentiable[] = {
     "zeta: there is no gradient with respect to the exponent",
     "igamma: there is no gradient with respect to the parameter a",
     "airy_ai: there is no gradient",
-    "a saved program: it holds the value of a function with a gradient of its own, not the "
-    "gradient",
+    ("a saved program: it holds the value of a function with a gradient of its own, not the "
+     "gradient"),
 };
 
 // Of formulas that are not listed: one.

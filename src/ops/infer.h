@@ -41,6 +41,8 @@ OpPlace where(const Node& node);
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 
 Tensor constant(const Shape& shape, Scalar value, DType dtype);
+/// All pairs i < j of `count` indices, int64 [2, pairs] on a device.
+Tensor index_pairs(std::int64_t count, Device home);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
 /// A constant with respect to which no gradient is requested.
 inline bool is_number(const Tensor& x) {

@@ -43,7 +43,7 @@ Tensor spread(const char* op, const Tensor& base, int axis, const Tensor& index,
 }
 
 Tensor triangle(const char* op, std::int64_t rows, std::int64_t columns, std::int64_t offset,
-                bool lower) {
+                bool lower, Device home) {
   if (rows < 0 || columns < 0)
     throw make_error<ValueError>(where(op), ": a matrix [", rows, ", ", columns, "]");
   Ints all[2];
@@ -54,7 +54,7 @@ Tensor triangle(const char* op, std::int64_t rows, std::int64_t columns, std::in
   }
   const std::int64_t count = std::ssize(all[0]);
   all[0].insert(all[0].end(), all[1].begin(), all[1].end());
-  return Tensor::from_data(all[0].data(), {2, count}, DType::Int64);
+  return Tensor::from_data(all[0].data(), {2, count}, DType::Int64, home);
 }
 
 }  // namespace
@@ -342,11 +342,14 @@ Tensor diag(const Tensor& x, std::int64_t offset) {
   return diagonal(x, offset);
 }
 
+Tensor index_pairs(std::int64_t count, Device home) {
+  return triangle("pdist", count, count, 1, false, home);
+}
 Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-  return triangle("tril_indices", rows, columns, offset, true);
+  return triangle("tril_indices", rows, columns, offset, true, default_device());
 }
 Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-  return triangle("triu_indices", rows, columns, offset, false);
+  return triangle("triu_indices", rows, columns, offset, false, default_device());
 }
 
 std::pair<Tensor, Tensor> aminmax(const Tensor& x, const Axes& axes, bool keepdim) {

@@ -100,7 +100,7 @@ TEST_CASE("registered: a run of a source, a network, a loss, an optimizer and a 
   CHECK(has(refusal([] { data::open_dataset("pairs_of_ones", data::Split::Train); }),
             "name what to read: pairs_of_ones:N"));
   CHECK(has(refusal([&] { optim::create("plain_sgd", {variable(ones({2}))}, {.beta1 = 0.5}); }),
-            "does not have"));
+            "has no option 'beta1'"));
 }
 
 TEST_CASE("registered: names and facts that are refused") {

@@ -440,7 +440,7 @@ Tensor pdist(const Tensor& x, double p) {
     throw make_error<ShapeError>(where("pdist"), ": takes rows [P, M], not ", x.shape());
   if (!(p >= 0))
     throw make_error<ValueError>(where("pdist"), ": p is ", p, ", must not be negative");
-  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1);
+  const Tensor pairs = index_pairs(x.size(0), x.device());
   return vector_norm(
       index_select(x, 0, select(pairs, 0, 0)) - index_select(x, 0, select(pairs, 0, 1)), p, {-1});
 }
