@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/epsilon.h"
 #include "base/str.h"
 
 namespace tenon {
@@ -97,6 +98,19 @@ DType dtype_from_name(const char* text) {
   message += "The types are";
   for (const std::string& each : names) message += cat(" ", each);
   throw ValueError(message);
+}
+
+double epsilon_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::Float64:
+      return 0x1p-52;
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
 }
 
 DType promote(DType a, DType b) noexcept { return kPromotion[index(a)][index(b)]; }

@@ -3,26 +3,14 @@
 
 #include <tenon/error.h>
 
+#include "base/epsilon.h"
 #include "distributions/family.h"
 
 namespace tenon::distributions {
 namespace {
 
-double spacing_at_1(DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-      return 0x1p-52;
-    case DType::Float16:
-      return 0x1p-10;
-    case DType::BFloat16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
-}
-
 Tensor kept_inside(const Tensor& probs) {
-  const double edge = spacing_at_1(probs.dtype());
+  const double edge = epsilon_of(probs.dtype());
   return clamp(probs, edge, 1 - edge);
 }
 

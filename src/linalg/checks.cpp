@@ -1,6 +1,8 @@
 // Checks of arguments.
 #include "linalg/checks.h"
 
+#include <limits>
+
 #include <tenon/creation.h>
 #include <tenon/rearrange.h>
 

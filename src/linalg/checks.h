@@ -1,7 +1,6 @@
 // Checks of the arguments of linear algebra, and pieces that its functions share.
 #pragma once
 
-#include <limits>
 #include <utility>
 
 #include <tenon/linalg.h>
@@ -29,10 +28,5 @@ inline Tensor for_vectors(const Tensor& x) { return unsqueeze(x, -1); }
 inline Tensor for_matrices(const Tensor& x) { return unsqueeze(unsqueeze(x, -1), -1); }
 /// a / b, and 0 where a is 0, also in the gradient.
 Tensor quotient_or_zero(const Tensor& a, const Tensor& b);
-/// The spacing of numbers at 1.
-inline double epsilon_of(DType dtype) {
-  return dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                 : std::numeric_limits<float>::epsilon();
-}
 
 }  // namespace tenon::linalg

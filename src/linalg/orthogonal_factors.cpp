@@ -7,6 +7,7 @@
 #include <tenon/functional.h>
 #include <tenon/rearrange.h>
 
+#include "base/epsilon.h"
 #include "linalg/call.h"
 #include "linalg/checks.h"
 #include "linalg/routines.h"

@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
+#include "base/epsilon.h"
 #include "base/make_error.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
@@ -48,20 +49,6 @@ void check_last_axes(const char* op, const Tensor& input, const Shape& shape) {
   if (!fits)
     throw make_error<ShapeError>(where(op), ": the input is ", input.shape(),
                                  ", its last axes must be ", shape);
-}
-
-// The distance from 1 to the next number of a dtype.
-double distance_from_one(DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-      return 0x1p-52;
-    case DType::Float16:
-      return 0x1p-10;
-    case DType::BFloat16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
 }
 
 Moments moments(const Tensor& x, const Ints& axes) {
@@ -166,7 +153,7 @@ Tensor rms_norm(const Tensor& input, const Shape& shape, const Tensor& weight,
   Ints last;
   for (int axis = input.rank() - shape.rank(); axis < x.rank(); ++axis) last.push_back(axis);
   const double small =
-      eps ? *eps : distance_from_one(is_floating(input.dtype()) ? input.dtype() : x.dtype());
+      eps ? *eps : epsilon_of(is_floating(input.dtype()) ? input.dtype() : x.dtype());
   Tensor y = x * rsqrt(mean(square(x), last, true) + small);
   if (weight.defined()) y = y * cast(weight, x.dtype());
   return in_type_of(y, input);

@@ -1,11 +1,11 @@
 // Optimizers whose update of an element depends on the whole parameter: LAMB, Adafactor, Muon.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <tenon/error.h>
 #include <tenon/optimizers.h>
 
+#include "base/epsilon.h"
 #include "base/make_error.h"
 #include "optim/rule_parts.h"
 
@@ -39,19 +39,6 @@ Tensor norm_of(const Tensor& x) { return sqrt(sum(square(wide(x)))); }
 
 Tensor root_mean_square(const Tensor& x) {
   return norm_of(x) / std::sqrt(static_cast<double>(std::max<std::int64_t>(x.numel(), 1)));
-}
-
-double epsilon_of(DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-      return std::numeric_limits<double>::epsilon();
-    case DType::Float16:
-      return 0x1p-10;
-    case DType::BFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
 }
 
 // Replaces the singular values of a matrix by values near 1. The quintic's coefficients are those
