@@ -1,6 +1,7 @@
 // Reads the rows of a gradient from the graph, and sums them.
 #include "optim/row_gradient.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,9 @@ std::vector<Node*> parts_of(const Tensor& grad) {
   std::vector<Node*> parts;
   Node* node = grad.node();
   for (; node->op == Op::Add && node->input_count == 2; node = node->input(0))
-    parts.insert(parts.begin(), node->input(1));
-  parts.insert(parts.begin(), node);
+    parts.push_back(node->input(1));
+  parts.push_back(node);
+  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
