@@ -361,7 +361,7 @@ void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string kind = source_kind(file);
   if (!kind.empty() && kind != "csv" && kind != "lines")
     throw UsageError(fmt::format("--write: {} is not a file", file), "--out FILE.csv names one");
-  const std::string beside = file_beside(file_of(file));
+  const std::string beside = predictions_file(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
     rows = predict.model.predict_csv(file, beside, [&](const data::Dataset& set) {

@@ -19,7 +19,7 @@ class HostBackend final : public Backend {
     DeviceTraits traits;
     traits.keeps_bf16_matrices = true;
     traits.runs_in_order = true;
-    traits.remake = {.most_cost = kCpu.remade_cost, .store = 1};
+    traits.recompute = {.most_cost = kCpu.recompute_cost, .store = 1};
     traits.attention = {.largest_size = std::int64_t{1} << 30, .size_step = 1};
     return traits;
   }

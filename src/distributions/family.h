@@ -119,7 +119,7 @@ inline Tensor log_beta(const Tensor& a, const Tensor& b) {
 /// The mean of log(k!) of binomial numbers k with one count for all.
 Tensor mean_log_factorial(const Tensor& count, const Tensor& probs, const Tensor& logits);
 /// Whether x is a number, but no whole number from 0 on.
-inline Tensor not_a_count(const Tensor& x) { return lt(x, 0) | (ne(x, floor(x)) & ~isnan(x)); }
+inline Tensor is_not_count(const Tensor& x) { return lt(x, 0) | (ne(x, floor(x)) & ~isnan(x)); }
 
 /// Both forms of a probability: given one, the other is computed.
 struct ProbsAndLogits {

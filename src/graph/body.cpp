@@ -56,20 +56,20 @@ void set_key(Body& body) {
 
 }  // namespace
 
-Device home_of(std::span<const Tensor> tensors) {
+Device device_of_body(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors)
     if (t.node()->placed) return t.device();
   return tensors.empty() ? default_device() : tensors[0].device();
 }
 
-Tensor stand_in_for(const Tensor& like, Device home) {
+Tensor placeholder_for(const Tensor& like, Device home) {
   return without_memory(like.shape(), like.dtype(), home);
 }
 
 std::vector<Tensor> placeholders_for(std::span<const Tensor> like, Device home) {
   std::vector<Tensor> placeholders;
   placeholders.reserve(like.size());
-  for (const Tensor& t : like) placeholders.push_back(stand_in_for(t, home));
+  for (const Tensor& t : like) placeholders.push_back(placeholder_for(t, home));
   return placeholders;
 }
 
@@ -85,7 +85,7 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     if (instead.contains(node)) return;
     const Tensor outside(node);
     out.captured.push_back(outside);
-    instead.emplace(node, stand_in_for(outside, home));
+    instead.emplace(node, placeholder_for(outside, home));
   };
   for (Node* node : topological_order(results)) {
     if (is_number(*node, numbers, trace)) numbers.insert(node);

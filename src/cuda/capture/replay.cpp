@@ -264,7 +264,7 @@ class GraphReplay final : public Replay {
       ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
         step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
       });
-      if (!may_overlap(step)) out.graph.keep_apart(ends[at(entry)]);
+      if (!may_overlap(step)) out.graph.forbid_overlap(ends[at(entry)]);
     }
     return ends;
   }

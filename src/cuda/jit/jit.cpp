@@ -28,7 +28,7 @@ namespace {
 // Shared memory that a block may use without an attribute.
 constexpr std::uint32_t kPlainShared = 48 * 1024;
 // When the process ends, a thread that waits for a kernel is woken after one to two of these.
-constexpr std::chrono::seconds kEnd{1};
+constexpr std::chrono::seconds kExitCheck{1};
 
 struct Counters {
   std::mutex mutex;
@@ -153,7 +153,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     const auto is_done = [&] { return done_.load(std::memory_order_acquire); };
     std::unique_lock lock(mutex_);
     bool given_up = are_workers_stopped();
-    while (!changed_.wait_for(lock, kEnd, is_done)) {
+    while (!changed_.wait_for(lock, kExitCheck, is_done)) {
       if (given_up)
         throw DeviceError(cat("the kernel ", source_.entry,
                               " was not compiled before the end of the process began"));

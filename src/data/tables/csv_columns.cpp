@@ -34,7 +34,7 @@ void CsvTable::find_header() {
   if (header_) {
     names_ = names;
     notes_ = std::move(of_names);
-    told_by_label_ = guess.by_label_name;
+    header_found_by_label_ = guess.by_label_name;
   }
   if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
     guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";

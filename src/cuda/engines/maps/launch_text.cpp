@@ -141,13 +141,13 @@ class PhasePrinter {
   explicit PhasePrinter(const Phases& all)
       : form_(all.form), phases_(all.phases), wide_(all.form.wide()) {
     launch_.threads = kJoinedThreads;
-    launch_.resident = form_.by_all;
+    launch_.resident = form_.repeats_first_phase;
   }
 
   PrintedLaunch print() {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
     const bool ends = form_.ends_last();
-    if (form_.by_all) {
+    if (form_.repeats_first_phase) {
       print_call(0, "0", "1");
       calls_ += "  __syncthreads();\n";
     }

@@ -88,7 +88,7 @@ class RowForm {
   }
   /// True if a single pass, and not the first, needs a load. Loading it there uses no registers
   /// before, and it comes from the cache.
-  bool comes_late(int i);
+  bool is_first_needed_late(int i);
   /// The pass in which an instruction reads its arguments.
   int pass_of_use(int i) const {
     return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];

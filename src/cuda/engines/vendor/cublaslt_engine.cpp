@@ -291,7 +291,7 @@ class LtKernel final : public Kernel {
     convert(target, values, c_.b, shape.b.rows, cast_b_);
     const std::optional<LtEpilogue> epilogue = fused(region, values);
     if (!epilogue || !call_fused(target, values, shape, *epilogue, rank))
-      call_apart(target, region, values, shape, rank);
+      call_with_separate_epilogue(target, region, values, shape, rank);
     workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + cast_bytes(cast_bias_) +
                       product_bytes_ + conversion_room(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -364,8 +364,9 @@ class LtKernel final : public Kernel {
   }
 
   /// The epilogue is a separate launch after the product.
-  void call_apart(const Target& target, const Region& region, std::span<const Value> values,
-                  const MatrixShape& shape, int rank) {
+  void call_with_separate_epilogue(const Target& target, const Region& region,
+                                   std::span<const Value> values, const MatrixShape& shape,
+                                   int rank) {
     DType result = c_.dtype;
     if (c_.has_epilogue) {
       if (vendor_is_short(result)) result = DType::Float32;
