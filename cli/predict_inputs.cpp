@@ -247,7 +247,8 @@ void SetPredictor::operator()(const data::Dataset& set, const std::string& name,
   if (options.part.strict) refuse_notes(set.notes());
   std::int64_t shown = 0;
   const std::int64_t right = -output.right(), labelled = -output.labelled();
-  std::vector<std::pair<Predicted, bool>> held;  // with --strict, until no note is an error
+  // With --strict, results are held back until it is certain that no note is an error.
+  std::vector<std::pair<Predicted, bool>> held;
   model.predict(set, options.start, options.all() ? -1 : options.count,
                 [&](train::Prediction&& p, const Tensor& input) {
                   Predicted sample{.name = named(p),

@@ -28,7 +28,7 @@ class HostBackend final : public Backend {
   DeviceMemory* memory() override { return nullptr; }
 
   std::span<const Engine* const> engines(int, bool reference) override {
-    // The last of each list claims every region.
+    // The last engine of each list claims every region.
     static const Engine* const parts[] = {&contraction_engine(), &map_engine(), &opaque_engine(),
                                           &attention_engine()};
     static const auto* const chains = chain_engine(parts).release();

@@ -26,7 +26,7 @@ inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
-/// What plain numbers are checked for.
+/// The range that plain numbers must be in.
 enum class Range { Any, Positive, NotNegative, Probability };
 
 /// A parameter of a family; the last `axes` axes are no batch axes.
@@ -36,8 +36,8 @@ struct ParameterOf {
   int axes = 0;
 };
 
-/// Where values can be, as far as kl_divergence() asks: Above a parameter, or in an Interval
-/// between two.
+/// The support, as far as kl_divergence() needs it. Above: above a parameter. Interval: between two
+/// parameters.
 enum class Support { Other, Real, Positive, Unit, Above, Interval };
 
 using OfState = Tensor (*)(const State& d);

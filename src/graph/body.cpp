@@ -125,12 +125,12 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
 
 namespace {
 
-// The nodes that the roots depend on, inputs before users, without those that are replaced and what
-// only these depend on.
+// The nodes that the roots depend on, inputs before users. Replaced nodes are left out, and so are
+// nodes that only replaced nodes depend on.
 std::vector<Node*> order_up_to(std::span<const Tensor> roots, const Substitution& instead) {
   std::vector<Node*> order;
   std::unordered_set<const Node*> entered;
-  std::vector<std::pair<Node*, int>> open;  // and the next input
+  std::vector<std::pair<Node*, int>> open;  // a node, and the number of its next input
   const auto enter = [&](Node* node) {
     if (!instead.contains(node) && entered.insert(node).second) open.emplace_back(node, 0);
   };

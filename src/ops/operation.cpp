@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// What a call needs besides the gradient.
+/// The parts of a call other than the gradient.
 struct OperationParts {
   const char* name = nullptr;  // lives as long as the process
   TypeRule infer;

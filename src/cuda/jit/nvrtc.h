@@ -20,7 +20,7 @@ struct ArchChoice {
 
 struct CompileResult {
   std::string image;  // cubin, or PTX with its final zero; empty when it failed
-  std::string log;    // the compiler's words
+  std::string log;    // the compiler's messages
 };
 
 /// Headers by the names under which they are included.

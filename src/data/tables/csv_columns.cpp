@@ -1,5 +1,5 @@
-// Which column of a table is what: the header, the label, the inputs and the groups, by the options
-// or as in the table that a model has learnt.
+// The roles of a table's columns: the label, the inputs and the groups, and whether there is a
+// header. They follow from the options or from the table that a model was trained on.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// What a table refuses, with the line and the column, and what it notes about rows that it skips,
-// converts or assumes.
+// Errors of a table, with the line and the column, and notes about rows that are skipped, converted
+// or assumed.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
-// Reading of one table: the class that csv_table.cpp, csv_columns.cpp (which column is what) and
-// csv_notes.cpp (what is refused or noted) implement.
+// Reading of one table: the class that csv_table.cpp, csv_columns.cpp (roles of columns) and
+// csv_notes.cpp (errors and notes) implement.
 #pragma once
 
 #include <algorithm>

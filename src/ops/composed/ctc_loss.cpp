@@ -67,7 +67,7 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
   const Tensor logp = upcasts ? cast(log_probabilities, DType::Float32) : log_probabilities;
   const Tensor steps = lengths_within(input_lengths, time),
                length = lengths_within(target_lengths, labels);
-  // What is behind a length is not read: it counts as blanks.
+  // Targets after a sample's length are not read; they count as blanks.
   const Tensor inside = arange(0, labels) < unsqueeze(length, 1);
   const Tensor known =
       require_classes("ctc_loss", where(inside, cast(targets, DType::Int64), o.blank), classes);

@@ -23,7 +23,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
+constexpr int kThreads = 128, kResident = 4;  // threads of a block; blocks of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
 /// Beyond, filters are in shared memory (cuda/kernels/conv/conv_image_taps.cuh).

@@ -1,5 +1,5 @@
-// Regions that process the results of a column reduction inside the same launch. One block ends up
-// with each result.
+// Regions that process the results of a column reduction inside the same launch. Each result ends
+// up in one block.
 #pragma once
 
 #include <optional>

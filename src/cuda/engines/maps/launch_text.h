@@ -31,7 +31,7 @@ struct PrintedLaunch {
   int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
   struct FirstTicket {
     int word;
-    std::int64_t number;  // among the launch's
+    std::int64_t number;  // of the part's first ticket, among the launch's tickets
   };
   std::vector<FirstTicket> first_tickets;
 };
@@ -46,7 +46,7 @@ struct Titled {
 /// itself (`repeats_first_phase`), then many blocks work, then the last block to finish does the
 /// rest. If there is no work for many blocks, one block does everything.
 struct PhaseForm {
-  std::vector<bool> alone;  // by phase that has something to do: whether it is one block's work
+  std::vector<bool> alone;           // by phase with work: whether one block does all of it
   bool repeats_first_phase = false;  // every block computes the first phase for itself
 
   /// The phase in which many blocks may work.

@@ -21,12 +21,11 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose kernels one block can do
+constexpr std::int64_t kOneBlockElements = 4096;  // most elements of a one-block region
 constexpr int kOneBlockThreads = 1024;
-constexpr std::int64_t kLongestRepeatedRow =
-    4096;                                // longest row that every block of a launch computes
-constexpr std::size_t kPartWords = 125;  // of a part of a launch
-constexpr std::int64_t kFewBlocks = 4;   // whose work behind others' one block does
+constexpr std::int64_t kLongestRepeatedRow = 4096;  // computed by every block for itself
+constexpr std::size_t kPartWords = 125;             // most words of one part's arguments
+constexpr std::int64_t kFewBlocks = 4;  // a later phase of so few blocks may be done by one block
 
 const char* loop_nest_name(const LoopNest& nest) {
   switch (nest.kind) {
@@ -171,7 +170,7 @@ bool can_repeat_first_phase(const MapProgram& map, std::span<const LaunchPart> p
       elements.push_back(store.view.value);
     }
   }
-  std::vector<char> counts(map.instrs.size(), 0);  // needed for the results of the row
+  std::vector<char> counts(map.instrs.size(), 0);  // instructions that the results of the row need
   for (std::size_t i = map.instrs.size(); i-- > 0;) {
     const MapInstr& instr = map.instrs[i];
     if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
@@ -194,7 +193,7 @@ bool can_repeat_first_phase(const MapProgram& map, std::span<const LaunchPart> p
   return true;
 }
 
-/// `few`: number of blocks whose work after the first phase one block takes over.
+/// `few`: after the first phase, one block takes over the work of up to this many blocks.
 PhaseForm form_of(std::span<const LaunchPart> parts, std::int64_t few) {
   std::map<int, std::int64_t> blocks;
   const LaunchPart* first = nullptr;

@@ -40,11 +40,11 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
 
 /// A summary of regions in phases.
 struct PhaseSizes {
-  int phases = 0;                    // with anything to do
+  int phases = 0;                    // number of phases with work
   bool repeats_first_phase = false;  // every block computes the first phase, one row, for itself
-  bool ends_last = false;   // the last phase is one block's work: that of the last block to end
-  bool never_waits = true;  // whether one launch can do them, in which no block waits for another
-  bool fits = true;         // whether one launch takes those
+  bool ends_last = false;            // one block, the last to end, does the last phase
+  bool never_waits = true;           // whether in one launch no block waits for another
+  bool fits = true;                  // whether one launch can take all arguments
 };
 PhaseSizes sizes_of(std::span<const LaunchPart> parts, std::size_t most_words);
 

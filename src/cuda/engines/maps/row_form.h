@@ -105,7 +105,7 @@ class RowForm {
   /// rows and each fits a lane's registers. Returns false if not.
   bool choose_ahead(const InstrPrinter& printer, std::int64_t units);
   /// Operands shared by all rows are loaded again, from the cache. So are rows that could be kept
-  /// only in wider blocks: smaller blocks hide more of one another's waiting.
+  /// only in wider blocks: while one of several smaller blocks waits, another computes.
   void choose_packed(const InstrPrinter& printer);
   /// The only load of a long row of 32-bit elements, if several passes need it, stays in shared
   /// memory. A thread reads only what it has written itself.

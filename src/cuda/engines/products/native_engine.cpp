@@ -51,7 +51,7 @@ class ContractionKernel : public Kernel {
  public:
   ContractionKernel(const Region& region, const ContractionForm& form, const Parts& parts)
       : form_(form), epilogue_(parts.epilogue), prologues_(parts.prologues), title_(region.title) {
-    form_.a.prologue = form_.b.prologue = nullptr;  // they end with the region
+    form_.a.prologue = form_.b.prologue = nullptr;  // they belong to the region
   }
 
   std::string source() const override {

@@ -63,8 +63,8 @@ bool has_aligned_rows(const MatrixShape& shape, DType compute) {
 double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contraction& c) {
   constexpr std::int64_t kTile = 64, kShortestSplit = 256;
   constexpr double kShare = 0.7;
-  constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older GPUs
-  constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
+  constexpr double kShareOfOthers = 0.12;  // for 16 bits, with kernels for older GPUs
+  constexpr double kRounds = 4;            // rounds of loads while a multiprocessor starts and ends
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const bool whole = !vendor_is_short(c.compute()) || has_aligned_rows(shape, c.compute());
   // By size class: an incomplete batch is planned like a whole one.

@@ -34,11 +34,12 @@ namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr int kLastPlans = 3, kLargePlans = 2;
-constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over NHWC
+constexpr int kFusedPlans = 2;  // plans that the library compiles for an epilogue over NHWC
 constexpr const char *kFused = "fused-", *kLarge = kMuchMemory, *kLast = "last-",
                      *kFusedLast = "fused-last-";
 
-/// The plan to use, and whether the library computes the epilogue; not given: it does if it can.
+/// The plan to use, and whether the library computes the epilogue. If `fused` has no value, the
+/// library computes the epilogue if it can.
 struct PlanChoice {
   std::optional<bool> fused;
   int rank = 0;
@@ -165,7 +166,7 @@ std::optional<SimpleEpilogue> epilogue_to_fuse(const Region& region, std::span<c
   const bool rounds = simple && simple->bias == kNoValue && !simple->relu;
   if (!choice.fused.value_or(true) && !rounds) return std::nullopt;
   if (!simple && choice.fused.value_or(false))
-    throw NotSupported("cuDNN does not do this epilogue");
+    throw NotSupported("cuDNN cannot compute this epilogue");
   return simple;
 }
 
@@ -402,8 +403,8 @@ class CudnnEngine final : public Engine {
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
-      // Timed after the first of the others: if time runs out, they are neither all that was
-      // measured nor all that was not.
+      // These come after the first of the other configurations. If the time for measuring ends
+      // early, each group has then been measured in part.
       for (int large = 0; full && rank == 0 && large < kLargePlans; ++large)
         names.push_back(kLarge + std::to_string(large));
     }
@@ -440,7 +441,7 @@ class CudnnEngine final : public Engine {
     std::call_once(started_, [this] { run_on_worker([t = target_] { start_cudnn(t); }); });
   }
 
-  /// Empty for an unusable library, which may be asked too.
+  /// Empty if the library cannot be used; a caller may ask in that case too.
   std::string version() const override {
     const Cudnn& table = loaded_cudnn();
     return table.problem.empty() ? std::to_string(table.cudnnGetVersion()) : std::string();
