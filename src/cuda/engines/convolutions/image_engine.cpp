@@ -99,12 +99,12 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
 const char* prologue_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
-    return "reads images and filters as they stand in memory";
+    return "applies no prologue to images or filters";
   constexpr const char* kElsewhere = "computes gradients of values in another layout";
   if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
     return "computes gradients that are not 16-bit";
   for (const MapInstr& instr : region.prologue_b.instrs) {
-    if (instr.code == MapCode::Random) return "draws nothing";
+    if (instr.code == MapCode::Random) return "generates no random numbers in a prologue";
     if (instr.code != MapCode::Load) continue;
     View by_filter;
     by_filter.stride[1] = 1;

@@ -213,7 +213,7 @@ class LtCall {
     const auto try_to_set = [this](int attribute, auto value) {
       if (cublaslt().cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof value) !=
           CUBLAS_STATUS_SUCCESS)
-        throw NoAlgorithm("cuBLASLt stores no input of GELU: it is older than that");
+        throw NoAlgorithm("this version of cuBLASLt cannot store the input of GELU");
     };
     try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
     try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns);

@@ -457,7 +457,7 @@ class CudnnEngine final : public Engine {
       if (!c.tf32()) choice.fused = false;
     }
     if (choice.channels_last && !may_transpose(c, values))
-      throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
+      throw NotSupported("channels-last images of these types or sizes are not passed to cuDNN");
     return choice;
   }
 

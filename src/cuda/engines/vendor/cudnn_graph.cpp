@@ -202,7 +202,7 @@ class Operations {
   static void check_operation(cudnnStatus_t status) {
     if (status != CUDNN_STATUS_SUCCESS)
       throw NotSupported(
-          cat("cuDNN does not know this convolution: ", cudnn().cudnnGetErrorString(status)));
+          cat("cuDNN does not support this convolution: ", cudnn().cudnnGetErrorString(status)));
   }
 
   std::vector<std::unique_ptr<CudnnDescriptor>> kept_;
