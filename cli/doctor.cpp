@@ -26,7 +26,7 @@ struct DoctorOptions {
 struct FoundData {
   std::string name;
   bool present;
-  std::string place;  // of those that are not present, what was looked for
+  std::string place;  // where the data is or, if not present, the places searched
 };
 
 std::vector<FoundData> look_for_data() {

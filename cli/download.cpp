@@ -66,7 +66,7 @@ const Curl& curl() {
 
 struct Transfer {
   int file = -1;
-  int error = 0;  ///< of writing
+  int error = 0;  ///< errno of a failed write
   std::int64_t start = 0;
   const std::function<bool(std::int64_t, std::int64_t)>* progress = nullptr;
 };

@@ -97,7 +97,7 @@ void refuse_with_language(const train::TrainedModel& model, const PredictOptions
                      "--json prints its output for programs");
 }
 
-void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
+void refuse_unsuitable_options(const train::TrainedModel& model, const PredictOptions& options) {
   const models::Info& info = model.info();
   const std::string& name = model.settings().model;
   if (info.takes_tokens() && !options.trained.preprocess.empty())
@@ -126,7 +126,7 @@ int run_predict(const PredictOptions& options) {
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
   set_precision(precision_from_name(model.settings().precision));
-  refuse_what_does_not_fit(model, options);
+  refuse_unsuitable_options(model, options);
   const train::OutputForm form = model.task().output_form();
   if (makes_text(form)) return run_language(model, options);
   if (form == train::OutputForm::Answer) return run_answers(model, options);

@@ -247,7 +247,8 @@ void SetPredictor::operator()(const data::Dataset& set, const std::string& name,
   if (options.part.strict) refuse_notes(set.notes());
   std::int64_t shown = 0;
   const std::int64_t right = -output.right(), labelled = -output.labelled();
-  std::vector<std::pair<Predicted, bool>> held;  // with --strict, until no note is an error
+  // With --strict, results are held back until it is certain that no note is an error.
+  std::vector<std::pair<Predicted, bool>> held;
   model.predict(set, options.start, options.all() ? -1 : options.count,
                 [&](train::Prediction&& p, const Tensor& input) {
                   Predicted sample{.name = named(p),
@@ -361,7 +362,7 @@ void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string kind = source_kind(file);
   if (!kind.empty() && kind != "csv" && kind != "lines")
     throw UsageError(fmt::format("--write: {} is not a file", file), "--out FILE.csv names one");
-  const std::string beside = file_beside(file_of(file));
+  const std::string beside = predictions_file(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
     rows = predict.model.predict_csv(file, beside, [&](const data::Dataset& set) {

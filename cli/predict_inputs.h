@@ -54,7 +54,7 @@ std::string source_kind(const std::string& name);
 /// The lines of a file, starting at --start.
 std::vector<train::TextLine> lines_of(const train::TrainedModel& model, const std::string& file,
                                       const PredictOptions& options);
-/// Predicts a text; without a name it is named by itself.
+/// Predicts a text. Without a name, the text itself is its name.
 Predicted text_of(const train::TrainedModel& model, const std::string& name,
                   const std::string& text);
 /// Predicts a part of a data source.

@@ -187,7 +187,7 @@ Json json_of(const Predicted& sample, const train::TrainedModel& model, int top)
 
 }  // namespace
 
-std::string file_beside(const std::string& file) {
+std::string predictions_file(const std::string& file) {
   return (file.ends_with(".csv") ? file.substr(0, file.size() - 4) : file) + ".predictions.csv";
 }
 

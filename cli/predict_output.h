@@ -27,7 +27,7 @@ struct Predicted {
 inline constexpr int kLargestDrawn = 64;
 
 /// "rows.csv" gives "rows.predictions.csv", "a.png" gives "a.png.predictions.csv".
-std::string file_beside(const std::string& file);
+std::string predictions_file(const std::string& file);
 
 struct OutputOptions {
   int top = 3;

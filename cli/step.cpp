@@ -39,7 +39,7 @@ Tensor drawn(const Tensor& values) {
                              : values.compute();
 }
 
-// What the network is for and its loss, as a run of it would have them.
+// The task and the loss that a run of the network would have.
 struct Aim {
   std::shared_ptr<const train::Task> task;
   nn::Loss loss;

@@ -16,15 +16,15 @@ struct TrainedOptions {
   std::string weights;    ///< a file of weights, or ""
   std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
-  std::string preprocess;  ///< how images are fitted, where not as the run says; or ""
-  std::string background;  ///< of transparent images, where not as the run says; or ""
+  std::string preprocess;  ///< how images are fitted; "": as the run says
+  std::string background;  ///< of transparent images; "": as the run says
 };
 
 /// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
 /// Adds --preprocess and --background.
 void add_image(Command& command, TrainedOptions& options);
-/// Which part of data is read, and what its notes are.
+/// The part of the data that is read, and how its notes are treated.
 struct PartOptions {
   std::string part;  ///< train, validation, test or all; "": chosen by TrainedModel::select_data()
   bool strict = false;
@@ -43,14 +43,14 @@ std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.
 void print_notes(const Notes& notes);
 
-/// Opens it; what was done to other people's weights is said on stderr.
+/// Opens the model. Notes about conversions of published weights are printed on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);
 
 /// Whether the model's predictions are translations.
 bool translates(const train::TrainedModel& model);
 
-/// What else the model is for, as a hint to who asked for what it does not do: "it tells classes of
-/// images: tenon predict RUN photo.jpg".
+/// The use of the model, as a hint after a request that the model cannot serve: "it tells classes
+/// of images: tenon predict RUN photo.jpg".
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options);
 
 }  // namespace tenon::cli

@@ -136,7 +136,7 @@ struct TrainOptions {
   std::string tokenizer_json{};  ///< written to tokenizer.json; "": no file
   /// Writes more files into the run folder, whose path it gets. Called before settings.toml is
   /// written. It may begin work in the background that `before_results` waits for.
-  std::function<void(const std::string& dir)> write_beside{};
+  std::function<void(const std::string& dir)> write_extra_files{};
   /// Called before weights of a later step than the first checkpoint's are written: at each
   /// checkpoint, each best epoch and the end.
   std::function<void()> before_results{};

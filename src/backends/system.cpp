@@ -37,7 +37,7 @@ std::int64_t meminfo(const char* key) {
   return bytes;
 }
 
-// One number of a control group's file; -1 if there is no limit ("max") or no such file.
+// The number in a file of the control group; -1 for "max" (no limit) or a missing file.
 std::int64_t group_value(const char* path) {
   std::FILE* file = std::fopen(path, "r");
   if (file == nullptr) return -1;

@@ -19,7 +19,7 @@ class HostBackend final : public Backend {
     DeviceTraits traits;
     traits.keeps_bf16_matrices = true;
     traits.runs_in_order = true;
-    traits.remake = {.most_cost = kCpu.remade_cost, .store = 1};
+    traits.recompute = {.most_cost = kCpu.recompute_cost, .store = 1};
     traits.attention = {.largest_size = std::int64_t{1} << 30, .size_step = 1};
     return traits;
   }
@@ -28,7 +28,7 @@ class HostBackend final : public Backend {
   DeviceMemory* memory() override { return nullptr; }
 
   std::span<const Engine* const> engines(int, bool reference) override {
-    // The last of each list claims every region.
+    // The last engine of each list claims every region.
     static const Engine* const parts[] = {&contraction_engine(), &map_engine(), &opaque_engine(),
                                           &attention_engine()};
     static const auto* const chains = chain_engine(parts).release();

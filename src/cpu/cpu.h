@@ -18,7 +18,7 @@ namespace tenon::cpu {
 /// The host as a backend.
 Backend& backend();
 
-/// Plain loops over every region, float64 inside: what the others are checked against.
+/// Plain loops in float64 for every region. Tests compare the other engines with this one.
 const Engine& reference_engine();
 /// Map regions tile by tile in cache, vectorised.
 const Engine& map_engine();
@@ -29,7 +29,7 @@ const Engine& opaque_engine();
 const Engine& attention_engine();
 /// Host code of the program that uses the library (tenon/host_call.h).
 const Engine& host_call_engine();
-/// Chains of regions that the given engines claim; these must outlive it.
+/// Chains of regions that the given engines claim. These engines must outlive the returned one.
 std::unique_ptr<const Engine> chain_engine(std::span<const Engine* const> engines);
 
 /// The processor, for reports: its model, its instruction sets that kernels use, the best kernels
@@ -41,7 +41,7 @@ struct Facts {
   std::vector<std::int64_t> caches;  ///< bytes of its data caches by level, if known
 };
 Facts facts();
-/// Multiply-adds per second times two, from registers, measured for about 50 ms.
+/// FLOP/s of multiply-adds on registers (two FLOP each), measured for about 50 ms.
 double peak_flops(bool bf16, int threads);
 
 }  // namespace tenon::cpu

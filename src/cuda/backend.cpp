@@ -46,7 +46,7 @@ class GpuBackend final : public Backend {
             .rounds_operands = true,
             .convolves_channels_last = has_cudnn,
             .has_product_library = has_cublaslt,
-            .remake = {.most_cost = std::numeric_limits<std::int64_t>::max(), .is_cheap = true},
+            .recompute = {.most_cost = std::numeric_limits<std::int64_t>::max(), .is_cheap = true},
             .attention = {.largest_size = 128,
                           .size_step = 8,
                           .most_heads = 65535,

@@ -189,7 +189,7 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
     memory_of(to_device).from_host(to, from, bytes, to_device.index);
   } else if (to_device.kind == from_device.kind) {
     memory_of(to_device).copy(to, to_device.index, from, from_device.index, bytes);
-  } else {  // of two backends
+  } else {  // different backends: copy through the host
     const std::shared_ptr<Buffer> host = Buffer::allocate(bytes);
     copy_bytes(host->data(), {}, from, from_device, bytes);
     copy_bytes(to, to_device, host->data(), {}, bytes);

@@ -39,7 +39,7 @@ struct CpuModel {
 
   // OpCost of an element's arithmetic that takes no longer than storing the element for one other
   // step and reading it there, both beyond a core's own caches.
-  std::int64_t remade_cost = 30;
+  std::int64_t recompute_cost = 30;
 
   constexpr std::int64_t line_floats() const { return line_bytes / 4; }
   constexpr std::int64_t second_floats() const { return second_cache / 4; }
@@ -49,7 +49,7 @@ struct CpuModel {
     return static_cast<std::int64_t>(2 * static_cast<double>(bytes) / memory * multiply_adds);
   }
   /// Bytes that can be moved to or from memory in the time of packing `bytes`.
-  constexpr std::int64_t moved_while_packing(std::int64_t bytes) const {
+  constexpr std::int64_t bytes_moved_during_packing(std::int64_t bytes) const {
     return static_cast<std::int64_t>(static_cast<double>(bytes) * memory / packing);
   }
 };

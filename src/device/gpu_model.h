@@ -36,7 +36,7 @@ struct GpuModel {
 
   // Microseconds, inside a CUDA graph (fitted): one launch; the time until the last block of a
   // launch knows that it is the last; a short row that every block recomputes for itself.
-  double launch_us = 1.14, last_block_us = 0.34, again_us = 0.23;
+  double launch_us = 1.14, last_block_us = 0.34, repeated_row_us = 0.23;
 
   double launch_cycles() const { return launch_us * 1e-6 * clock; }
   double cycles_to_microseconds(double cycles) const { return cycles / clock * 1e6; }

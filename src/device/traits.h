@@ -16,7 +16,7 @@ struct AttentionTraits {
 };
 
 /// When elements are recomputed by their readers instead of stored.
-struct RemakeTraits {
+struct RecomputeTraits {
   /// The most that the arithmetic of one element may cost (OpCost); 0: nothing is recomputed.
   std::int64_t most_cost = 0;
   /// If a value has one reader, the reader may load up to this many times the value's bytes in
@@ -68,7 +68,7 @@ struct DeviceTraits {
   /// Large 16-bit products are fastest in a library that needs rows padded to whole memory lines
   /// and has no epilogue: operations on the result need a separate kernel.
   bool has_product_library = false;
-  RemakeTraits remake = {};
+  RecomputeTraits recompute = {};
   /// The attention that an engine supports.
   AttentionTraits attention = {};
   /// Elements of the longest row that one kernel can reduce and use again.

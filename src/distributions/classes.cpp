@@ -59,7 +59,7 @@ const Family kCategorical{
           return squeeze(gather(broadcast_to(d[1], joined(batch, {classes(d)})), -1, index), -1);
         },
     .outside = [](const State& d,
-                  const Tensor& x) { return not_a_count(x) | ge(x, classes(d)) | isnan(x); },
+                  const Tensor& x) { return is_not_count(x) | ge(x, classes(d)) | isnan(x); },
     .mean = [](const State& d) { return full(d.batch, kNotANumber, d[0].dtype()); },
     .variance = [](const State& d) { return full(d.batch, kNotANumber, d[0].dtype()); },
     .mode = [](const State& d) { return argmax(d[0], -1); },
@@ -110,7 +110,7 @@ static const Family kMultinomial{
           return ways + sum(where(gt(x, 0), x * d[1], 0), -1);
         },
     .outside = [](const State& d,
-                  const Tensor& x) { return any(not_a_count(x), -1) | ne(sum(x, -1), d.number); },
+                  const Tensor& x) { return any(is_not_count(x), -1) | ne(sum(x, -1), d.number); },
     .mean = [](const State& d) { return d[0] * d.number; },
     .variance = [](const State& d) { return d[0] * (1 - d[0]) * d.number; },
     .entropy =

@@ -26,7 +26,7 @@ Tensor up_to(const Tensor& counts, int rank) {
   return reshape(arange(0, most + 1, 1, counts.dtype()), sizes);
 }
 
-Tensor not_a_count_here(const State&, const Tensor& x) { return not_a_count(x); }
+Tensor is_not_count_here(const State&, const Tensor& x) { return is_not_count(x); }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ const Family kBinomial{
           const Tensor ways = lgamma(d[0] + 1) - lgamma(x + 1) - lgamma(d[0] - x + 1);
           return ways + times_log_success(x, d[2]) + times_log_failure(d[0] - x, d[2]);
         },
-    .outside = [](const State& d, const Tensor& x) { return not_a_count(x) | gt(x, d[0]); },
+    .outside = [](const State& d, const Tensor& x) { return is_not_count(x) | gt(x, d[0]); },
     .mean = [](const State& d) { return d[0] * d[1]; },
     .variance = [](const State& d) { return d[0] * d[1] * (1 - d[1]); },
     .mode = [](const State& d) { return minimum(floor((d[0] + 1) * d[1]), d[0]); },
@@ -100,7 +100,7 @@ const Family kGeometric{
         },
     .log_prob = [](const State& d,
                    const Tensor& x) { return times_log_failure(x, d[1]) + logsigmoid(d[1]); },
-    .outside = not_a_count_here,
+    .outside = is_not_count_here,
     .mean = [](const State& d) { return exp(-d[1]); },
     .variance = [](const State& d) { return exp(-d[1]) / d[0]; },
     .mode = [](const State& d) { return zeros_like(d[0]); },
@@ -124,7 +124,7 @@ const Family kPoisson{
         },
     .log_prob = [](const State& d,
                    const Tensor& x) { return xlogy(x, d[0]) - d[0] - lgamma(x + 1); },
-    .outside = not_a_count_here,
+    .outside = is_not_count_here,
     .mean = [](const State& d) { return d[0]; },
     .variance = [](const State& d) { return d[0]; },
     .mode = [](const State& d) { return floor(d[0]); },
@@ -149,7 +149,7 @@ static const Family kNegativeBinomial{
           const Tensor ways = lgamma(d[0] + x) - lgamma(x + 1) - lgamma(d[0]);
           return ways + times_log_success(x, d[2]) + times_log_failure(d[0], d[2]);
         },
-    .outside = not_a_count_here,
+    .outside = is_not_count_here,
     .mean = [](const State& d) { return d[0] * exp(d[2]); },
     .variance = [](const State& d) { return d[0] * exp(d[2]) / sigmoid(-d[2]); },
     .mode = [](const State& d) { return clamp_min(floor((d[0] - 1) * exp(d[2])), 0); },

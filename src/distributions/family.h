@@ -26,7 +26,7 @@ inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
-/// What plain numbers are checked for.
+/// The range that plain numbers must be in.
 enum class Range { Any, Positive, NotNegative, Probability };
 
 /// A parameter of a family; the last `axes` axes are no batch axes.
@@ -36,8 +36,8 @@ struct ParameterOf {
   int axes = 0;
 };
 
-/// Where values can be, as far as kl_divergence() asks: Above a parameter, or in an Interval
-/// between two.
+/// The support, as far as kl_divergence() needs it. Above: above a parameter. Interval: between two
+/// parameters.
 enum class Support { Other, Real, Positive, Unit, Above, Interval };
 
 using OfState = Tensor (*)(const State& d);
@@ -119,7 +119,7 @@ inline Tensor log_beta(const Tensor& a, const Tensor& b) {
 /// The mean of log(k!) of binomial numbers k with one count for all.
 Tensor mean_log_factorial(const Tensor& count, const Tensor& probs, const Tensor& logits);
 /// Whether x is a number, but no whole number from 0 on.
-inline Tensor not_a_count(const Tensor& x) { return lt(x, 0) | (ne(x, floor(x)) & ~isnan(x)); }
+inline Tensor is_not_count(const Tensor& x) { return lt(x, 0) | (ne(x, floor(x)) & ~isnan(x)); }
 
 /// Both forms of a probability: given one, the other is computed.
 struct ProbsAndLogits {

@@ -176,7 +176,7 @@ Tensors BatchedFunction::gradients(const Tensor& out, std::span<const Tensor> co
   return all;
 }
 
-// What the node hides is a stack: its values and what it has saved.
+// The hidden inputs of the node, its values and what it has saved, become stacks over the samples.
 Tensors batched_function(const BatchedNode& of, Batch batch) {
   const FunctionAttrs& sample = of.node.attrs.as<FunctionAttrs>();
   FunctionRule rule;

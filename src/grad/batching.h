@@ -14,7 +14,8 @@ struct Batch {
   std::vector<Tensor> samples;  // placeholders
   std::vector<Tensor> stacks;   // their values for all samples, along a new first axis
   std::int64_t size = 0;        // number of samples
-  // What random draws do that were built after this time of the graph's clock.
+  // How to map random draws. It applies to draws that were built after the time `since` of the
+  // graph's clock.
   Randomness randomness = Randomness::Same;
   std::uint64_t since = 0;
 };

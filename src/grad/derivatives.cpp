@@ -151,7 +151,7 @@ Tensor unit_vectors(const Tensor& like, std::int64_t first, std::int64_t last) {
 Tensors products_with_units(const Tensors& list, std::size_t k, std::int64_t chunk,
                             const std::function<Tensors(const Tensors&)>& product) {
   Tensors vectors(list.size());
-  vectors[k] = stand_in_for(list[k], list[k].device());
+  vectors[k] = placeholder_for(list[k], list[k].device());
   const Tensors products = product(vectors);
   const std::int64_t all = list[k].numel(),
                      step = chunk == 0 ? std::max<std::int64_t>(all, 1) : chunk;

@@ -92,7 +92,7 @@ class ScanGradient {
       const bool carry = k < at(carries());
       if (!carry && !cotangents[k].defined()) continue;
       outputs.push_back(result);
-      seeds_.push_back(stand_in_for(result, home_of({&result, 1})));
+      seeds_.push_back(placeholder_for(result, device_of_body({&result, 1})));
       if (carry) {
         seeded_carries_.push_back(k);
         carry_seeds_.push_back(cotangents[k].defined() ? cotangents[k] : stacked_zeros(result));
@@ -191,22 +191,22 @@ class ScanGradient {
   // ---- sums over steps ----------------------------------------------------------------------
 
   // Whether the sum of `g` over all steps can be written as sums over stacked operands.
-  bool can_put_off(const Tensor& g) const {
+  bool can_delay(const Tensor& g) const {
     const Node& node = *g.node();
     if (node.realised()) return false;
-    if (is_view(node)) return can_put_off(Tensor(node.input(0)));
+    if (is_view(node)) return can_delay(Tensor(node.input(0)));
     if (node.op == Op::Add)
-      return can_put_off(Tensor(node.input(0))) && can_put_off(Tensor(node.input(1)));
+      return can_delay(Tensor(node.input(0))) && can_delay(Tensor(node.input(1)));
     if (node.op == Op::Matmul) return node.shape.rank() == 2;
     return node.op == Op::Sum;
   }
 
-  void put_off(const Tensor& g) {
+  void delay(const Tensor& g) {
     const Node& node = *g.node();
-    if (is_view(node)) return put_off(Tensor(node.input(0)));
+    if (is_view(node)) return delay(Tensor(node.input(0)));
     if (node.op == Op::Add) {
-      put_off(Tensor(node.input(0)));
-      return put_off(Tensor(node.input(1)));
+      delay(Tensor(node.input(0)));
+      return delay(Tensor(node.input(1)));
     }
     for (Node* in : node.in()) stack_operand(base_of(in));
   }
@@ -239,8 +239,8 @@ class ScanGradient {
     for (std::size_t w = 0; w < wanted_.size(); ++w) {
       const std::size_t p = wanted_[w];
       if (is_carry(p) || is_row(p) || !gradients_[w].defined()) continue;
-      if (can_put_off(gradients_[w])) {
-        put_off(gradients_[w]);
+      if (can_delay(gradients_[w])) {
+        delay(gradients_[w]);
       } else {
         added_.push_back(w);
       }

@@ -18,8 +18,8 @@ DetectAnomaly::DetectAnomaly() noexcept : before_(std::exchange(t_detects, true)
 DetectAnomaly::~DetectAnomaly() { t_detects = before_; }
 bool DetectAnomaly::is_on() noexcept { return t_detects; }
 
-AnomaliesAside::AnomaliesAside() noexcept : before_(std::exchange(t_detects, false)) {}
-AnomaliesAside::~AnomaliesAside() { t_detects = before_; }
+NoAnomalyDetection::NoAnomalyDetection() noexcept : before_(std::exchange(t_detects, false)) {}
+NoAnomalyDetection::~NoAnomalyDetection() { t_detects = before_; }
 
 std::uint32_t gradient_label(const Node& node, const char* op_name) {
   if (!t_detects) return node.label;

@@ -56,20 +56,20 @@ void set_key(Body& body) {
 
 }  // namespace
 
-Device home_of(std::span<const Tensor> tensors) {
+Device device_of_body(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors)
     if (t.node()->placed) return t.device();
   return tensors.empty() ? default_device() : tensors[0].device();
 }
 
-Tensor stand_in_for(const Tensor& like, Device home) {
+Tensor placeholder_for(const Tensor& like, Device home) {
   return without_memory(like.shape(), like.dtype(), home);
 }
 
 std::vector<Tensor> placeholders_for(std::span<const Tensor> like, Device home) {
   std::vector<Tensor> placeholders;
   placeholders.reserve(like.size());
-  for (const Tensor& t : like) placeholders.push_back(stand_in_for(t, home));
+  for (const Tensor& t : like) placeholders.push_back(placeholder_for(t, home));
   return placeholders;
 }
 
@@ -85,7 +85,7 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     if (instead.contains(node)) return;
     const Tensor outside(node);
     out.captured.push_back(outside);
-    instead.emplace(node, stand_in_for(outside, home));
+    instead.emplace(node, placeholder_for(outside, home));
   };
   for (Node* node : topological_order(results)) {
     if (is_number(*node, numbers, trace)) numbers.insert(node);
@@ -125,12 +125,12 @@ std::shared_ptr<const Body> with_results(const Body& body, const std::vector<Ten
 
 namespace {
 
-// The nodes that the roots depend on, inputs before users, without those that are replaced and what
-// only these depend on.
+// The nodes that the roots depend on, inputs before users. Replaced nodes are left out, and so are
+// nodes that only replaced nodes depend on.
 std::vector<Node*> order_up_to(std::span<const Tensor> roots, const Substitution& instead) {
   std::vector<Node*> order;
   std::unordered_set<const Node*> entered;
-  std::vector<std::pair<Node*, int>> open;  // and the next input
+  std::vector<std::pair<Node*, int>> open;  // a node, and the number of its next input
   const auto enter = [&](Node* node) {
     if (!instead.contains(node) && entered.insert(node).second) open.emplace_back(node, 0);
   };

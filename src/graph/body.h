@@ -27,10 +27,10 @@ struct Body {
 };
 
 /// The device on which a body that reads these tensors runs: the first tensor's device that is set.
-Device home_of(std::span<const Tensor> tensors);
+Device device_of_body(std::span<const Tensor> tensors);
 /// Parameters with the dtypes and shapes of these tensors.
 std::vector<Tensor> placeholders_for(std::span<const Tensor> like, Device home);
-Tensor stand_in_for(const Tensor& like, Device home);
+Tensor placeholder_for(const Tensor& like, Device home);
 
 /// A body with these results, and the values that it captures besides `parameters`: one more
 /// parameter for each, in this order. Nodes that depend on no parameter stay outside and are

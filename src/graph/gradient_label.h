@@ -12,12 +12,12 @@ struct Node;
 std::uint32_t gradient_label(const Node& node, const char* op_name);
 
 /// While it lives, the thread detects no anomalies: for the search itself.
-class AnomaliesAside {
+class NoAnomalyDetection {
  public:
-  AnomaliesAside() noexcept;
-  ~AnomaliesAside();
-  AnomaliesAside(const AnomaliesAside&) = delete;
-  AnomaliesAside& operator=(const AnomaliesAside&) = delete;
+  NoAnomalyDetection() noexcept;
+  ~NoAnomalyDetection();
+  NoAnomalyDetection(const NoAnomalyDetection&) = delete;
+  NoAnomalyDetection& operator=(const NoAnomalyDetection&) = delete;
 
  private:
   const bool before_;

@@ -33,7 +33,7 @@ class Matrix {
   const T* data() const { return data_.data(); }
   int rows() const { return rows_; }
   int columns() const { return columns_; }
-  /// The distance of two columns, which LAPACK wants to be at least 1.
+  /// The leading dimension: the distance of two columns. LAPACK requires at least 1.
   int stride() const { return std::max(rows_, 1); }
   /// Writes the matrix in row-major order.
   void store(T* to) const {

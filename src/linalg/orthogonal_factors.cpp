@@ -64,7 +64,7 @@ Tensor svd_gradient(const SvdFactors& f, const Tensor& of_u, const Tensor& of_s,
                of_right = quotient_or_zero(skew(matmul(f.vh, of_v)), gaps);
   const Tensor inner = of_left * columns + rows * of_right + diagonals(of_s);
   Tensor out = matmul(matmul(f.u, inner), f.vh);
-  // What the vectors change outside of the spaces that they span.
+  // The gradient through changes of the vectors that leave the space that they span.
   if (f.u.size(-2) > f.u.size(-1)) {
     const Tensor scaled = of_u / columns;
     out = out + matmul(scaled - matmul(f.u, matmul(ut, scaled)), f.vh);

@@ -90,7 +90,8 @@ Checked inv_ex(const Tensor& a) {
 
 namespace {
 
-// The gradient with respect to a triangle: that of all elements, without those that are not read.
+// The gradient with respect to a triangle: the gradient of all elements, with zeros for elements
+// that the solver does not read.
 Tensor triangle_of(const Tensor& g, const Triangle& triangle) {
   const std::int64_t offset = triangle.unit ? 1 : 0;
   return triangle.upper ? triu(g, offset) : tril(g, -offset);

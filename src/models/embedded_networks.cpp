@@ -1,4 +1,4 @@
-// Embedded files, as lines for printing and as a parsed tree for everything else.
+// Embedded files, as lines for printing and as a parsed tree for all other uses.
 #include "models/embedded_networks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What builders of layer types share.
+// Functions that builders of layer types share.
 #include "models/file_kinds.h"
 
 #include "base/str.h"

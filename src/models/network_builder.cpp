@@ -232,7 +232,7 @@ void NetworkBuilder::plain(LayerKeys& keys, const std::string& given, Tensor& x,
     count(keys, cat(path, ".", p.name), p.tensor);
   open_->keep(name, made.module);
   merge_by_position(keys, made);
-  x = shape_behind(made, x);
+  x = output_shape(made, x);
   out.push_back(std::move(made.step));
 }
 
@@ -267,7 +267,7 @@ void NetworkBuilder::merge_by_position(const LayerKeys& keys, const FileLayer& m
   }
 }
 
-Tensor NetworkBuilder::shape_behind(FileLayer& made, const Tensor& x) {
+Tensor NetworkBuilder::output_shape(FileLayer& made, const Tensor& x) {
   const ShapesOnly scope;
   made.module.eval();
   const Tensor y = made.step(x, pass_);

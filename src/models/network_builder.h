@@ -73,7 +73,7 @@ class NetworkBuilder {
   // Adds a vector to the features; the vector is a parameter of the enclosing module.
   void bias(LayerKeys& keys, const std::string& given, Tensor& x, Flow& out);
   // Runs the layer in evaluation mode, so that no random number is drawn and no buffer is updated.
-  Tensor shape_behind(FileLayer& made, const Tensor& x);
+  Tensor output_shape(FileLayer& made, const Tensor& x);
   Tensor parameter(const std::string& path) const;
 
   // ---- Structures

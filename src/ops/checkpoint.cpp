@@ -86,7 +86,7 @@ std::shared_ptr<const Body> body_of(const std::vector<Tensor>& values,
   std::vector<Tensor> parameters;
   Substitution instead;
   for (const Tensor& origin : origins) {
-    parameters.push_back(stand_in_for(origin, origin.device()));
+    parameters.push_back(placeholder_for(origin, origin.device()));
     instead.emplace(origin.node(), parameters.back());
   }
   const auto without_updates = [](const Node& node, const std::vector<Tensor>& inputs) {

@@ -46,7 +46,7 @@ struct ElementSides {
 
   /// The node for inputs of one dtype and shape.
   Tensor apply(const std::vector<Tensor>& given) const {
-    const Device home = home_of(given);
+    const Device home = device_of_body(given);
     if (home.kind != Device::Kind::Cpu && gpu.code == nullptr) return through_host(given, home);
     const ElementSide& side = home.kind == Device::Kind::Cpu ? cpu : gpu;
     if (side.code == nullptr)

@@ -46,7 +46,7 @@ std::vector<Tensor> host_call(const std::string& name, TensorList inputs,
   const std::vector<Tensor> given(inputs.begin(), inputs.end());
   for (std::size_t k = 0; k < given.size(); ++k)
     if (!given[k].defined()) refuse_undefined(kept_name, k, given.size());
-  const Device home = home_of(given);
+  const Device home = device_of_body(given);
   check_call(kept_name, results, code, home);
   std::vector<Tensor> all{code_leaf(std::move(code))};
   for (const Tensor& input : given) all.push_back(to(input, Device{}));

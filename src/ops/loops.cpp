@@ -121,7 +121,7 @@ ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
   const std::int64_t length = length_of(xs, options);
   std::vector<Tensor> inputs = carry;
   inputs.insert(inputs.end(), xs.begin(), xs.end());
-  const Device home = home_of(inputs);
+  const Device home = device_of_body(inputs);
   Traced traced = trace(step, carry, xs, home);
   if (length == 0) {
     ScanResult none{carry, {}};
@@ -197,7 +197,7 @@ std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true, const B
   check_defined("cond", "operand", operands);
   std::vector<Tensor> read{predicate};
   read.insert(read.end(), operands.begin(), operands.end());
-  const Device home = home_of(read);
+  const Device home = device_of_body(read);
   const std::vector<Tensor> parameters = placeholders_for(operands, home),
                             others = placeholders_for(operands, home);
   std::vector<Tensor> a, b;

@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// What a call needs besides the gradient.
+/// The parts of a call other than the gradient.
 struct OperationParts {
   const char* name = nullptr;  // lives as long as the process
   TypeRule infer;
@@ -34,7 +34,7 @@ struct OperationParts {
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (!inputs[k].defined()) refuse_undefined(name, k, inputs.size());
     std::vector<TensorType> types = types_for(inputs);
-    const Device home = home_of(inputs);
+    const Device home = device_of_body(inputs);
     if (home.kind != Device::Kind::Cpu && cuda != nullptr)
       return own_kernel_call(name, inputs, home, std::move(types), cuda);
     if (!cpu)

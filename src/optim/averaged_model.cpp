@@ -23,7 +23,7 @@ const Averaging& checked(const Averaging& averaging) {
   return averaging;
 }
 
-// What the variable holds after the assignments of `step`.
+// The value of the variable after the assignments of `step`.
 Tensor value_after(const Tensor& variable, TensorList step) {
   for (const Tensor& assignment : step)
     if (assignment.node()->op == Op::Assign && assignment.node()->input(0) == variable.node())

@@ -1,4 +1,4 @@
-// What the update rules share.
+// Functions that the update rules share.
 #pragma once
 
 #include <initializer_list>

@@ -23,7 +23,7 @@
 #include "plan/program/pass_tally.h"
 #include "plan/regions/fuse.h"
 #include "plan/regions/lower.h"
-#include "plan/regions/remake.h"
+#include "plan/regions/recompute.h"
 #include "plan/rewrites/few_channels.h"
 #include "plan/rewrites/legalize.h"
 #include "plan/rewrites/loop_rules.h"
@@ -308,10 +308,10 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   });
   pipeline.plan_pass(kRecompute, "values", [&] {
     if (options.enabled(kFuse) && options.enabled(kRecompute) &&
-        options.traits.remake.most_cost > 0)
-      remake(lowered, fused, options.traits);
+        options.traits.recompute.most_cost > 0)
+      recompute_values(lowered, fused, options.traits);
     int recomputed = 0;
-    for (const Group& g : fused.groups) recomputed += static_cast<int>(g.remade.size());
+    for (const Group& g : fused.groups) recomputed += static_cast<int>(g.recomputed.size());
     return std::pair(0, recomputed);
   });
   p.limits = fused.limits;

@@ -25,7 +25,7 @@ class WeightNames {
   /// with another value, and ValueError for one without memory.
   std::string name_of(const Tensor& leaf);
   /// Begins a record for another batch size.
-  void begin_again() { next_ = 0; }
+  void begin_next_size() { next_ = 0; }
   io::TensorMap tensors() const;
 
  private:

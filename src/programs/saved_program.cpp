@@ -93,7 +93,7 @@ SavedGraph graph_of(const CompiledFunction::Body& function, const std::vector<Te
   std::vector<TracedFunction> traces;  // leaves of all records live until the last is written
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     traces.push_back(trace_function(function, with_batch(types, batched, sizes[k]), device));
-    names.begin_again();
+    names.begin_next_size();
     records[k] = record_of(traces.back(), names);
   }
   Json record = join_records(records, sizes);

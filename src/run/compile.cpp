@@ -40,7 +40,7 @@ struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this
   std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
   std::mutex stepping;           // one call that assigns variables at a time
   std::recursive_mutex tracing;  // one trace at a time
-  int traces_under_way = 0;      // traces of the thread that holds `tracing`
+  int active_traces = 0;         // traces of the thread that holds `tracing`
   std::mutex mutex;              // protects the members below
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Trace>> traces;
   std::shared_ptr<Trace> latest;
@@ -299,7 +299,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
   const std::lock_guard one(tracing);
   if (std::shared_ptr<Trace> found = find(key, inputs, runs)) return found;
-  const Counted counted(traces_under_way);
+  const Counted counted(active_traces);
   std::vector<Input> signature;
   signature.reserve(inputs.size());
   for (const Tensor& in : inputs) signature.push_back(describe(in, runs));
@@ -313,7 +313,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
 // The caller's trace contains the nodes of this function, so gradients go through them.
 Outputs CompiledFunction::Impl::inlined(const std::vector<Tensor>& inputs) {
   const std::lock_guard one(tracing);
-  const Counted counted(traces_under_way);
+  const Counted counted(active_traces);
   const ContextScope scope(context);
   const ConstantsGuard constants(constant || builds_constants());
   note_guards();

@@ -44,7 +44,7 @@ Tensor copy_of(Node& weight, DType dtype, bool channels_last) {
   const std::lock_guard lock(refreshing());
   Tensor& rounded = weight.leaf->rounded;
   const bool known = rounded.defined() && rounded.dtype() == dtype &&
-                     lies_channels_last(rounded, weight) == channels_last;
+                     is_stored_channels_last(rounded, weight) == channels_last;
   if (!known) {
     make_fresh(weight, [&]() -> const Tensor& {
       rounded = variable(rounded_copy(Tensor(&weight), dtype, channels_last),
@@ -83,7 +83,7 @@ void refresh(const std::vector<KeptWeight>& weights) {
   for (const KeptWeight& kept : weights) {
     if (fresh(*kept.copy.node(), *kept.weight.node())) continue;
     make_fresh(*kept.weight.node(), [&]() -> const Tensor& {
-      const bool channels_last = lies_channels_last(kept.copy, *kept.weight.node());
+      const bool channels_last = is_stored_channels_last(kept.copy, *kept.weight.node());
       set_value(kept.copy, rounded_copy(kept.weight, kept.copy.dtype(), channels_last));
       return kept.copy;
     });

@@ -231,7 +231,7 @@ TENON_SCALAR unsigned char shifted_level(unsigned char level, double by) {
 TENON_SCALAR unsigned char smoothed_level(int sum) { return byte_of(sum / 13.0 + 0.5); }
 
 /// Converts to hue, saturation and value as bytes, and back.
-TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {
+TENON_SCALAR void rotate_hue(unsigned char* p, unsigned char shift) {
   const unsigned char rg_most = p[0] > p[1] ? p[0] : p[1], rg_least = p[0] < p[1] ? p[0] : p[1];
   const unsigned char most = rg_most > p[2] ? rg_most : p[2],
                       least = rg_least < p[2] ? rg_least : p[2];

@@ -136,7 +136,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
       in_background([&settings] { return device(settings.device); });
   const DataSets sets = open_data(run, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
-  const bool goes_on = resume && has_checkpoint(dir);
+  const bool resumes = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(run));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Timed measurements need the GPU alone, so tuning runs plan later.
@@ -148,9 +148,9 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
     });
   const bool known_ahead = run.frozen.layers.empty() && settings.teacher.empty();
   std::int64_t measured = known_ahead ? plan_within_limit(run, sets) : 0;
-  Session session(run, sets, goes_on);
+  Session session(run, sets, resumes);
   if (!run.frozen.layers.empty())
-    session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
+    session.keep_frozen(resumes ? load_latest_checkpoint(dir) : std::nullopt, options);
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
   DataRecord record(sets, resume ? dir : "");
@@ -162,7 +162,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
   if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
-  o.write_beside = [&record](const std::string& folder) { record.begin(folder); };
+  o.write_extra_files = [&record](const std::string& folder) { record.begin(folder); };
   o.before_results = [&record] { record.finish(); };
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
@@ -214,7 +214,7 @@ TrainResult start_run(const Settings& settings, const std::string& dir, const Ru
   refuse_settings_without_effect(settings, source);
   Settings known = as_published(settings);
   known.plugins = plugins_text();
-  known.data = as_long_as_seen(source, SettingsNetwork::keep(known).info());
+  known.data = with_context_length(source, SettingsNetwork::keep(known).info());
   return fit(ResolvedRun(std::move(known)), dir, false, options);
 }
 
@@ -227,7 +227,8 @@ void override_settings(Settings& settings,
     const auto reads_alike = [&](const DataSource& data) {
       const models::Info& info = SettingsNetwork::keep(settings).info();
       const DataSource own(before);
-      return read_alike(own, data) || read_alike(own, DataSource(as_long_as_seen(data, info)));
+      return have_same_reading(own, data) ||
+             have_same_reading(own, DataSource(with_context_length(data, info)));
     };
     if (key == "data" && !reads_alike(DataSource(value)))
       throw ValueError(
@@ -264,7 +265,7 @@ std::vector<std::string> changes_by_hand(const Settings& settings, const std::st
     const bool named = key.name == "weights" || key.name == "teacher" || key.name == "tokenizer";
     const auto last_name = [](const std::string& path) { return fs::path(path).filename(); };
     // A path may differ if the run, or the file, was moved.
-    if (key.name == "data" ? read_alike(DataSource(before), DataSource(key.value))
+    if (key.name == "data" ? have_same_reading(DataSource(before), DataSource(key.value))
         : named            ? last_name(key.value) == last_name(before)
                            : is_free_to_change(key.name)) {
       told.push_back(cat("settings.toml says ", key.name, " = ", key.value,

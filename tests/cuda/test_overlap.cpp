@@ -115,7 +115,7 @@ TEST_CASE("GPU overlap: edges between kernels that wait themselves, and the same
     check(driver().cuMemsetD32Async(address(chain.zeros->data()), 0, kCount, chain.context.work),
           "filling");
     const Nodes last = chain.capture();
-    if (apart) chain.graph.keep_apart(last);
+    if (apart) chain.graph.forbid_overlap(last);
     CHECK(programmatic(edges_of(chain.graph.handle())) == std::vector<int>(6, 0));
     chain.graph.instantiate();
     CHECK(programmatic(edges_of(chain.graph.handle())) ==

@@ -303,8 +303,8 @@ TEST_CASE("cuda phases: a row that all blocks read, the work of many, and the la
 TEST_CASE("cuda phases: a row that every block computes, and where that is not allowed") {
   struct Case {
     const char* what;
-    bool by_all, elements = false, reads_elements = false, in_place = false, written_later = false,
-                 own_elements = false;
+    bool repeats_first_phase, elements = false, reads_elements = false, in_place = false,
+                              written_later = false, own_elements = false;
     std::int64_t length = 300;
   };
   const std::vector<Case> cases = {
@@ -347,8 +347,8 @@ TEST_CASE("cuda phases: a row that every block computes, and where that is not a
       phases.update(row, t.leaf(F, {n}), factor, n);
     }
     std::string why;
-    CHECK(phases.may_share(&why) == c.by_all);
-    if (!c.by_all) continue;
+    CHECK(phases.may_share(&why) == c.repeats_first_phase);
+    if (!c.repeats_first_phase) continue;
     CHECK(contains(phases.check(), "if (blockIdx.x == 0)") == c.elements);
   }
 }

@@ -30,7 +30,7 @@ TEST_CASE("alike steps: products of the same shapes, whatever their operands") {
   const auto p = planned({matmul(x(), w()), matmul(x(), w()), matmul(x(), leaf({48, 40})),
                           matmul(square, square), matmul(leaf({32, 32}), leaf({32, 32}))},
                          {.kind = Device::Kind::Cpu});
-  AlikeSteps alike(*p);
+  EqualSteps alike(*p);
   std::vector<std::size_t> steps;
   for (std::size_t k = 0; k < p->outputs.size(); ++k) steps.push_back(step_of(*p, k));
   const std::size_t first = std::min(steps[0], steps[1]), second = std::max(steps[0], steps[1]);
@@ -50,7 +50,7 @@ TEST_CASE("alike steps: maps that differ in an operation, a stride or a number a
   const auto x = [] { return leaf({64, 64}); };
   const auto p = planned({tanh(x()), exp(x()), tanh(transpose(x())), tanh(x()) * 2.0, tanh(x())},
                          {.kind = Device::Kind::Cpu});
-  const AlikeSteps alike(*p);
+  const EqualSteps alike(*p);
   int firsts = 0;
   for (std::size_t s = 0; s < p->steps.size(); ++s) firsts += alike.is_first(s) ? 1 : 0;
   CHECK(p->steps.size() == 5);

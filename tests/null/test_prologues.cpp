@@ -34,7 +34,7 @@ void check_apart(const Program& p, const std::string& why) {
 // without the prologue by another engine (an evaluation).
 class Recorded final : public Tuning {
  public:
-  std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps&,
+  std::vector<TuneAdvice> advise(const Program& program, const EqualSteps&,
                                  const PlanOptions&) override {
     return std::vector<TuneAdvice>(program.steps.size());
   }

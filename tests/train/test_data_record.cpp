@@ -134,7 +134,7 @@ TEST_CASE("data record: a run asks for it before it writes what steps have chang
   o.epochs = 1;
   o.run_dir = folder / "run";
   o.callbacks = {order};
-  o.write_beside = [&](const std::string&) { order->text += "beside "; };
+  o.write_extra_files = [&](const std::string&) { order->text += "beside "; };
   o.before_results = [&] { order->text += "results "; };
   train::Trainer(net, nn::CrossEntropyLoss(), sgd, o).fit(train, validation);
   // The best weights, the checkpoint behind the epoch, and the end.

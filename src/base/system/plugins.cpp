@@ -97,7 +97,7 @@ PluginEntry link_plugin(const std::string& path) {
   return reinterpret_cast<PluginEntry>(entry);
 }
 
-// Runs the entry. What it registered is removed if it throws.
+// Runs the entry. If it throws, its registrations are removed.
 std::vector<std::string> run_entry(PluginEntry entry, const std::string& name,
                                    const std::string& path) {
   const auto refuse = [&](const std::string& why) {

@@ -68,8 +68,8 @@ ConvShape conv_shape(const Contraction& c) {
   return s;
 }
 
-/// True if the epilogue of a convolution may reduce channels: it gets all channels of a group for
-/// the same pieces of an image.
+/// True if the epilogue of a convolution may reduce channels. This requires that each call of the
+/// epilogue gets all channels of a group for one piece of an image.
 bool sums_channels(const Contraction& c) {
   const bool images = c.op == Op::Conv2d || c.op == Op::Conv2dInputGrad;
   return images && c.dtype == DType::Float32 &&
@@ -411,7 +411,7 @@ class ContractionEngine final : public Engine {
       can.no_slices = can.no_bands = "adds up its result over all images";
       return can;
     }
-    can.no_slices = nullptr;  // a sample at a time; filters are packed for each slice
+    can.no_slices = nullptr;  // a slice is one sample, and filters are packed again for each slice
     can.sums_slices = region.contraction.op == Op::Conv2dWeightGrad;
     if (region.contraction.op == Op::Conv2d) can.no_bands = nullptr;
     can.sliced_inputs = can.sums_slices ? 0b11 : 0b01;

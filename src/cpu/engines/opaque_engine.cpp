@@ -237,7 +237,7 @@ class OpaqueEngine final : public Engine {
     Capabilities can;
     if (region.kind != RegionKind::Opaque || !is_pool(region.opaque.op)) return can;
     can.no_slices = nullptr;
-    can.sliced_inputs = ~0u;  // a sample at a time
+    can.sliced_inputs = ~0u;  // a slice is one sample
     can.no_bands = rows_refusal(region.opaque);
     return can;
   }

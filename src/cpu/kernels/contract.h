@@ -43,7 +43,7 @@ struct ResultBlock {
 struct Epilogue {
   void (*fn)(void* ctx, const ResultBlock& block) = nullptr;
   void* ctx = nullptr;
-  int reads = 0;  ///< what may be fetched before the call, where there is one batch
+  int reads = 0;  ///< matrices to prefetch before the call, if there is one batch
   EpilogueRead read[kMaxEpilogueReads] = {};
 };
 

@@ -1,4 +1,4 @@
-// One walk over the axis for each rule; lanes (rows or neighbours) run side by side.
+// Each rule makes one pass over the axis. Lanes (rows or neighbouring elements) run side by side.
 #include "cpu/kernels/recurrence.h"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ class Walk {
     });
   }
 
-  // Neighbouring lanes from [row, ., j] on; or, with kAtOnce > 1, so many rows.
+  // Processes neighbouring lanes from [row, ., j] on or, if kAtOnce is above 1, kAtOnce rows.
   template <std::int64_t kAtOnce>
   void lanes(std::int64_t row, std::int64_t j, std::int64_t count) const {
     constexpr bool kApart = kAtOnce > 1;

@@ -1,10 +1,11 @@
 // Sorts rows as unsigned keys with their indexes. Pairs of key and index are all different, so any
 // sorting algorithm is stable.
 //
-// Elements from the middle are selected. If few of many first elements are kept, they are kept in a
-// heap while the row is read; more are kept in a list that is cut back when it has doubled. Whole
-// long rows use a radix sort, whose time is proportional to their length (digits in which all keys
-// agree are skipped). Short rows use the standard library's sort.
+// A range in the middle of the order is found by selection. If few of many first elements are
+// wanted, a heap keeps them while the row is read. If more are wanted, a list keeps them and is
+// shortened whenever its length has doubled. Whole long rows use a radix sort, whose time is
+// proportional to their length (digits in which all keys agree are skipped). Short rows use the
+// standard library's sort.
 #include "cpu/kernels/sort.h"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ struct Keys {
                         Key* out);
   Write write_block = nullptr;
   const std::byte* row = nullptr;
-  Key inverted = 0;  // all bits where the largest comes first
+  Key inverted = 0;  // all bits are set if the largest comes first
 
   /// Writes keys and returns the smallest of them.
   Key write(std::int64_t first, std::int64_t count, Key* out) const {

@@ -52,7 +52,9 @@ class Graph {
 
   /// Call before instantiate(): these nodes, and the nodes that wait for them, are launched without
   /// overlap.
-  void keep_apart(const Nodes& nodes) { apart_.insert(apart_.end(), nodes.begin(), nodes.end()); }
+  void forbid_overlap(const Nodes& nodes) {
+    apart_.insert(apart_.end(), nodes.begin(), nodes.end());
+  }
   void instantiate();
   CUgraph handle() const { return graph_; }
   void launch(CUstream stream);

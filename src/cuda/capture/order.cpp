@@ -55,7 +55,8 @@ bool ordered(const Touches& a, const Touches& b) {
 /// For each step the length of the longest path of steps that use its results.
 std::vector<int> paths_of(const Program& p) {
   std::vector<int> path(p.steps.size(), 0);
-  std::vector<int> of_value(p.values.size(), 0);  // with the step that reads it
+  // By value: steps of the longest path that begins with a reader of the value.
+  std::vector<int> of_value(p.values.size(), 0);
   for (std::size_t s = p.steps.size(); s-- > 0;) {
     const Region& region = p.steps[s].region;
     for (ValueId id : region.writes) path[s] = std::max(path[s], of_value[at(id)]);
@@ -89,13 +90,13 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
 
 std::vector<int> short_paths_last(const Program& program,
                                   const std::vector<std::vector<int>>& before) {
-  // After a weight gradient: the update, and its rounded copy.
+  // The path after a weight gradient: the update and the rounded copy of the weight.
   constexpr int kShortPath = 2;
   const std::vector<int> path = paths_of(program);
   const int steps = static_cast<int>(program.steps.size());
   std::vector<std::vector<int>> after(before.size());
   std::vector<std::size_t> left(before.size());
-  using Ready = std::tuple<int, bool, int>;  // its run, whether its path is short, its number
+  using Ready = std::tuple<int, bool, int>;  // run, whether the path is short, entry
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   const auto offer = [&](int e) { ready.emplace(e / steps, path[at(e % steps)] <= kShortPath, e); };
   for (std::size_t e = 0; e < before.size(); ++e) {

@@ -25,7 +25,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::size_t kForms = 8;    // graphs that are kept of a program, one a number of runs
+constexpr std::size_t kForms = 8;    // graphs kept per program, one for each number of runs
 constexpr std::int64_t kAlign = 64;  // alignment of every value, as in an arena
 constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
@@ -254,7 +254,7 @@ class GraphReplay final : public Replay {
     std::vector<Nodes> ends(before.size());
     const CaptureStream stream;
     std::vector<std::byte*> values;
-    int run = -1;  // whose they are
+    int run = -1;  // the run that the values belong to
     for (const int entry : short_paths_last(*program_, before)) {
       if (entry / steps != run) values = in_run(places, run = entry / steps);
       const Step& step = program_->steps[at(entry % steps)];
@@ -264,7 +264,7 @@ class GraphReplay final : public Replay {
       ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
         step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
       });
-      if (!may_overlap(step)) out.graph.keep_apart(ends[at(entry)]);
+      if (!may_overlap(step)) out.graph.forbid_overlap(ends[at(entry)]);
     }
     return ends;
   }

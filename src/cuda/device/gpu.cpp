@@ -50,7 +50,7 @@ GpuModel model_of(const Driver& api, const Gpu& gpu) {
   model.cache_bytes = attribute(api, gpu.device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   if (named) return model;
   const auto property = [&](CUdevice_attribute which) {
-    int value = 0;  // newer drivers may not say
+    int value = 0;  // newer drivers may not report the attribute
     return api.cuDeviceGetAttribute(&value, which, gpu.device) == CUDA_SUCCESS ? value : 0;
   };
   if (const int khz = property(CU_DEVICE_ATTRIBUTE_CLOCK_RATE); khz > 0) model.clock = 1e3 * khz;
@@ -174,7 +174,7 @@ std::string Context::title() const { return cat("cuda:", gpu->index, " (", gpu->
 int usable_gpus() noexcept {
   try {
     return why_no_gpu().empty() ? static_cast<int>(gpus().slots.size()) : 0;
-  } catch (...) {  // memory ran out while listing: as good as no GPU
+  } catch (...) {  // out of memory while listing: treated as no GPU
     return 0;
   }
 }

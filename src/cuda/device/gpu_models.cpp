@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::string_view kFormat = "tenon-gpu 1\n";
 
-/// `cache`: as the driver counts it.
+/// `cache`: bytes of the L2 cache, as the driver reports them.
 constexpr GpuModel hopper(int multiprocessors, double clock, double memory, std::int64_t cache) {
   GpuModel gpu;
   gpu.cache_bytes = cache;
@@ -32,7 +32,7 @@ constexpr GpuModel ampere(int multiprocessors, double clock, double memory) {
   GpuModel gpu = hopper(multiprocessors, clock, memory, 40 * kMiB);
   gpu.shared_bytes = 156 * 1024;
   gpu.fp64 = 32, gpu.fp32 = 64, gpu.tf32 = 512, gpu.half = 1024;
-  gpu.mma_share = 0.9;  // from CUTLASS's figures: mma.sync is the only matrix instruction
+  gpu.mma_share = 0.9;  // from measurements of CUTLASS: mma.sync is the only matrix instruction
   return gpu;
 }
 
@@ -55,7 +55,7 @@ constexpr GpuModel blackwell(int multiprocessors, double clock, double memory) {
 }
 
 struct Named {
-  std::string_view name;  // how the driver's name begins
+  std::string_view name;  // how the driver's name of the GPU begins
   GpuModel gpu;
 };
 

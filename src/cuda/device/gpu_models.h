@@ -13,8 +13,8 @@ namespace tenon::cuda {
 /// A GPU that is known by name, with figures from NVIDIA's data sheets.
 std::optional<GpuModel> named_gpu(std::string_view name);
 
-/// The figures that all GPUs of an architecture (ten times the compute capability) share, otherwise
-/// those of its largest data-centre GPU.
+/// The figures of an architecture (ten times the compute capability): those that all its GPUs
+/// share, and for the rest those of its largest data-centre GPU.
 GpuModel gpu_of_arch(int arch);
 
 /// The model for choices if kernels cannot be compiled: the GPU of this architecture for which the

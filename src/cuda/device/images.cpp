@@ -87,7 +87,8 @@ Room room_of(const ImageJob& job) {
   grow(out.pixels, 3 * width * height);
   for (const ImageTransform& change : record.changes) {
     if (!moves_pixels(change.kind)) continue;
-    // Room for the output of the last transform so far; the final output goes to the batch.
+    // Reserves room for the output of the previous transform. The output of the last transform is
+    // written to the batch and needs no room here.
     if (out.moves > 0) grow(out.moves % 2 != 0 ? out.spare : out.pixels, 3 * width * height);
     ++out.moves;
     if (change.kind == ImageTransform::kBlur)
@@ -201,7 +202,8 @@ void GpuImages::decode(Slot& slot, std::span<const ImageJob> jobs,
   slot.batch = batch;
   const nvjpegStatus_t status = jpeg.nvjpegDecodeBatched(handle_, slot.state, files.data(),
                                                          bytes.data(), images.data(), stream_);
-  if (status != NVJPEG_STATUS_SUCCESS) driver().cuStreamSynchronize(stream_);  // files may go
+  // After an error the caller may free the files.
+  if (status != NVJPEG_STATUS_SUCCESS) driver().cuStreamSynchronize(stream_);
   if (status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
       status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM)
     throw FormatError(cat("nvJPEG refuses one of ", batch, " JPEG files (status ", status, ")"));
@@ -214,9 +216,9 @@ void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int h
   Slot& slot = slots_[at(number)];
   std::vector<Room> rooms;
   std::size_t room = 0, changes = 0, pinned_pixels = 0;
-  std::int64_t most_joined = 0;                // rows of planes
-  std::int64_t most_items = 0, most_rows = 0;  // of images whose first transform scales
-  bool more = false;                           // than that
+  std::int64_t most_joined = 0;                // most rows of one JPEG file's planes
+  std::int64_t most_items = 0, most_rows = 0;  // over images whose first transform scales
+  bool more = false;  // whether an image has transforms after the first scaling
   for (const ImageJob& job : jobs) {
     const std::vector<ImageTransform>& list = job.record.changes;
     rooms.push_back(room_of(job));

@@ -45,7 +45,7 @@ class GpuImages {
 
   const Context& context_;
   CUstream stream_;
-  nvjpegHandle_t handle_ = nullptr;  // when the first file came
+  nvjpegHandle_t handle_ = nullptr;  // created for the first file
   std::vector<Slot> slots_;
   Memory room_;  // for the images of the current batch; the stream makes batches in order
 };

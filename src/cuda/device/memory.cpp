@@ -125,8 +125,8 @@ class CudaMemory final : public DeviceMemory {
   void set_limit(std::int64_t bytes, int index) override { memory_of(index).pool.set_limit(bytes); }
 };
 
-// Copies between GPUs: after the source's work so far, and before its later work, which may
-// overwrite the bytes.
+// Copies between GPUs. The copy waits for the source's work so far. The source's later work waits
+// for the copy, because it may overwrite the bytes.
 void copy_between(const Context& to, void* target, const Context& from, const void* source,
                   std::size_t bytes) {
   const Driver& api = driver();

@@ -39,7 +39,7 @@ const Nvjpeg& loaded_nvjpeg() {
 void check_nvjpeg(nvjpegStatus_t status, const char* what) {
   if (status != NVJPEG_STATUS_SUCCESS)
     throw DeviceError(cat("nvJPEG, ", what, ": status ", status,
-                          "; --augment-on cpu has the processor decode images"));
+                          "; the setting augment_on = \"cpu\" decodes images on the CPU"));
 }
 
 }  // namespace tenon::cuda

@@ -24,7 +24,7 @@ void Pool::account(std::int64_t in_use, std::int64_t cached) {
 }
 
 // Asks the GPU, and once more after all cached memory was returned.
-void* Pool::take_raw(std::size_t bytes) {
+void* Pool::allocate_raw(std::size_t bytes) {
   for (const bool last : {false, true}) {
     const std::int64_t held = stats_.in_use + stats_.cached;
     if (limit_ == 0 || held + static_cast<std::int64_t>(bytes) <= limit_)
@@ -37,20 +37,20 @@ void* Pool::take_raw(std::size_t bytes) {
   return nullptr;
 }
 
-void Pool::give_raw(void* memory) {
+void Pool::free_raw(void* memory) {
   raw_.give(memory);
   ++stats_.system_releases;
 }
 
 void* Pool::take_exact(std::size_t bytes) {
-  void* block = take_raw(bytes);
+  void* block = allocate_raw(bytes);
   if (block != nullptr) account(static_cast<std::int64_t>(bytes), 0);
   return block;
 }
 
 void* Pool::take_small(std::size_t size) {
   if (small_[size].empty()) {
-    auto* base = static_cast<char*>(take_raw(kSlab));
+    auto* base = static_cast<char*>(allocate_raw(kSlab));
     if (base == nullptr) return nullptr;
     const int count = static_cast<int>(kSlab / size);
     slabs_[base] = {count, count};
@@ -80,7 +80,7 @@ void* Pool::take_large(std::size_t size) {
     account(static_cast<std::int64_t>(real), -static_cast<std::int64_t>(real));
     return block;
   }
-  void* block = take_raw(size);
+  void* block = allocate_raw(size);
   if (block == nullptr) return nullptr;
   large_sizes_[block] = size;
   account(static_cast<std::int64_t>(size), 0);
@@ -97,7 +97,7 @@ void* Pool::allocate(std::size_t bytes) {
 void Pool::release(void* memory, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   if (!keeps_) {
-    give_raw(memory);
+    free_raw(memory);
     return account(-static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)), 0);
   }
   const std::size_t size = rounded(bytes);
@@ -117,7 +117,7 @@ void Pool::release(void* memory, std::size_t bytes) noexcept {
 
 void Pool::trim_locked() {
   for (const auto& [size, memory] : large_) {
-    give_raw(memory);
+    free_raw(memory);
     account(0, -static_cast<std::int64_t>(size));
   }
   large_.clear();
@@ -131,7 +131,7 @@ void Pool::trim_locked() {
       ++it;
       continue;
     }
-    give_raw(it->first);
+    free_raw(it->first);
     account(0, -static_cast<std::int64_t>(kSlab));
     it = slabs_.erase(it);
   }

@@ -46,8 +46,8 @@ class Pool {
   struct Slab {
     int free_count = 0, count = 0;
   };
-  void* take_raw(std::size_t bytes);
-  void give_raw(void* memory);
+  void* allocate_raw(std::size_t bytes);
+  void free_raw(void* memory);
   void* take_exact(std::size_t bytes);
   void* take_small(std::size_t size);
   void* take_large(std::size_t size);

@@ -79,7 +79,7 @@ std::string deflated(std::string_view image) {
   if (compress2(reinterpret_cast<Bytef*>(out.data()), &bytes,
                 reinterpret_cast<const Bytef*>(image.data()), static_cast<uLong>(image.size()),
                 Z_BEST_COMPRESSION) != Z_OK)
-    throw MemoryError("no memory to compress kernels in");
+    throw MemoryError("out of memory while compressing kernels");
   out.resize(bytes);
   return out;
 }

@@ -27,8 +27,9 @@ namespace {
 
 // Shared memory that a block may use without an attribute.
 constexpr std::uint32_t kPlainShared = 48 * 1024;
-// When the process ends, a thread that waits for a kernel is woken after one to two of these.
-constexpr std::chrono::seconds kEnd{1};
+// Threads that wait for a kernel check at this interval whether the process ends. They stop waiting
+// after one to two intervals.
+constexpr std::chrono::seconds kExitCheck{1};
 
 struct Counters {
   std::mutex mutex;
@@ -65,7 +66,7 @@ const KernelCache& disk() {
   return *cache;
 }
 
-// Functions that wait themselves. Never destroyed, because kernels stay loaded.
+// Kernels that wait for earlier kernels themselves. Never destroyed, because kernels stay loaded.
 struct Awaiting {
   std::mutex mutex;
   std::set<const void*> functions;
@@ -147,13 +148,13 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   }
 
   // When the process ends, nothing is compiled any more. Threads that wait usually end with the
-  // process. Threads that the end waits for get an error, and so does the thread that ends the
-  // process.
+  // process. Threads that the exit handlers wait for get an error, and so does the thread that ends
+  // the process.
   void wait_until_done() const {
     const auto is_done = [&] { return done_.load(std::memory_order_acquire); };
     std::unique_lock lock(mutex_);
     bool given_up = are_workers_stopped();
-    while (!changed_.wait_for(lock, kEnd, is_done)) {
+    while (!changed_.wait_for(lock, kExitCheck, is_done)) {
       if (given_up)
         throw DeviceError(cat("the kernel ", source_.entry,
                               " was not compiled before the end of the process began"));

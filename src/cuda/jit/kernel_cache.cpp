@@ -54,7 +54,7 @@ std::string KernelCache::read(const Digest& key) const noexcept {
     // Once a day is precise enough to find old files.
     if (const CacheFolder folder(folder_); folder.fd() >= 0) folder.touch(name_of(key), kDay);
     return image;
-  } catch (const std::exception&) {  // out of memory: as good as not there
+  } catch (const std::exception&) {  // out of memory: treated as missing
     return {};
   }
 }

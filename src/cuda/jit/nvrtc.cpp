@@ -80,9 +80,9 @@ Nvrtc load_best() {
   return best;
 }
 
-/// NVRTC's callback; it gets the address of `goes_on`.
-int is_stopped(void* goes_on, void*) {
-  return (*static_cast<const std::function<bool()>*>(goes_on))() ? 0 : 1;
+/// NVRTC's callback; it gets the address of `should_continue`.
+int is_stopped(void* should_continue, void*) {
+  return (*static_cast<const std::function<bool()>*>(should_continue))() ? 0 : 1;
 }
 
 template <class Size, class Get>
@@ -154,7 +154,7 @@ const std::vector<const char*>& common_options() {
 
 CompileResult Nvrtc::compile(const std::string& text, const std::string& file_name,
                              const HeaderList& headers, int arch,
-                             const std::function<bool()>& goes_on) const {
+                             const std::function<bool()>& should_continue) const {
   CompileResult result;
   result.log = problem;
   if (!problem.empty()) return result;
@@ -178,8 +178,8 @@ CompileResult Nvrtc::compile(const std::string& text, const std::string& file_na
   if (std::pair(major, minor) >= std::pair(12, 4)) options.push_back("--minimal");
   // Our own cache has a size limit and a configurable folder.
   if (std::pair(major, minor) >= std::pair(12, 9)) options.push_back("--no-cache");
-  std::function<bool()> question = goes_on;
-  if (question && api->set_callback != nullptr) api->set_callback(program, is_stopped, &question);
+  std::function<bool()> callback = should_continue;
+  if (callback && api->set_callback != nullptr) api->set_callback(program, is_stopped, &callback);
   status = api->compile(program, static_cast<int>(options.size()), options.data());
   result.log = text_of(program, api->log_size, api->log);
   if (status == kSuccess)

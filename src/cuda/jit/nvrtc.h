@@ -20,7 +20,7 @@ struct ArchChoice {
 
 struct CompileResult {
   std::string image;  // cubin, or PTX with its final zero; empty when it failed
-  std::string log;    // the compiler's words
+  std::string log;    // the compiler's messages
 };
 
 /// Headers by the names under which they are included.
@@ -37,10 +37,10 @@ struct Nvrtc {
   /// PTX of the newest architecture that the compiler knows and the GPU can run.
   ArchChoice choose_arch(int arch) const;
   /// May be called by any thread. If the compiler can be stopped (12.8 and newer), it calls
-  /// `goes_on` repeatedly in the calling thread; the result is empty after a stop.
+  /// `should_continue` repeatedly in the calling thread; the result is empty after a stop.
   CompileResult compile(const std::string& text, const std::string& file_name,
                         const HeaderList& headers, int arch,
-                        const std::function<bool()>& goes_on = {}) const;
+                        const std::function<bool()>& should_continue = {}) const;
 
   struct Api;
   std::shared_ptr<const Api> api;

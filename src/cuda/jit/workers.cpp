@@ -151,7 +151,7 @@ class Workers {
   std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
   std::vector<Compilation> compilations_;
-  Clock::time_point begin_, latest_;  // of waiting compilations: the earlier applies
+  Clock::time_point begin_, latest_;  // of waiting compilations, which start at the earlier time
   std::vector<std::thread> threads_;
   int idle_ = 0;
   bool stop_ = false;

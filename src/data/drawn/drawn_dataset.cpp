@@ -62,8 +62,8 @@ class DrawnDataset final : public DatasetWith<GeneratedSamples> {
  private:
   enum : std::uint8_t { kMissing, kBusy, kDrawn };
 
-  // Copies an image out and returns its class. Threads never wait for each other: a thread that
-  // finds an image being drawn by another thread draws it again for itself.
+  // Copies an image out and returns its class. Threads never wait for each other: if another thread
+  // is drawing the image, this thread draws it too.
   int fetch(std::int64_t index, std::uint8_t* out) const {
     const std::size_t place = at(index);
     const auto number = static_cast<std::uint64_t>(index);

@@ -147,7 +147,7 @@ void draw_jitter(const Transform& step, ImageDraws& draws, std::vector<ImageTran
                               change_of(ImageTransform::kContrast, contrast),
                               change_of(ImageTransform::kSaturation, saturation),
                               change_of(ImageTransform::kHue)};
-  changes[3].amount = hue_turn(draws.uniform(-number_of(step, 3), number_of(step, 3)));
+  changes[3].amount = hue_steps(draws.uniform(-number_of(step, 3), number_of(step, 3)));
   std::array<int, 4> order{0, 1, 2, 3};
   for (int i = 3; i > 0; --i) std::swap(order[at(i)], order[at(draws.below(i + 1))]);
   for (const int what : order)
@@ -180,7 +180,7 @@ ImageTransform moving(const Transform& step, ImageSize size, ImageDraws& draws) 
   return change_by(ImageTransform::kAffine, size, affine_matrix(size, turn, x, y, scale, shear, 0));
 }
 
-ImageTransform seen_from_aside(const Transform& step, ImageSize size, ImageDraws& draws) {
+ImageTransform with_perspective(const Transform& step, ImageSize size, ImageDraws& draws) {
   const double distortion = number_of(step, 0);
   const int w = size.width, h = size.height;
   const int half_w = w / 2, half_h = h / 2;
@@ -301,7 +301,7 @@ void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target
                                    rotation_matrix(size, draws.uniform(-first, first))));
   if (name == "affine") return out.push_back(moving(step, size, draws));
   if (name == "perspective") {
-    if (draws.chance(number_of(step, 1))) out.push_back(seen_from_aside(step, size, draws));
+    if (draws.chance(number_of(step, 1))) out.push_back(with_perspective(step, size, draws));
     return;
   }
   if (name == "blur") {

@@ -434,8 +434,8 @@ struct Loader::Impl {
         slots->send(slot);
       };
     constexpr std::int64_t kEndless = std::int64_t{1} << 40;
-    prefetcher.reset(
-        new Prefetcher({goes_on() ? kEndless : left, workers, parts, depth}, std::move(work)));
+    prefetcher.reset(new Prefetcher(
+        {prefetches_next_epoch() ? kEndless : left, workers, parts, depth}, std::move(work)));
   }
 
   std::int64_t batches() const { return divide_up(usable, options.batch); }
@@ -443,7 +443,7 @@ struct Loader::Impl {
   // A loader that shuffles is used for training, epoch after epoch, so threads prepare the next
   // epoch while the last batches of this one are used. A dataset that is in memory by then needs no
   // threads.
-  bool goes_on() const {
+  bool prefetches_next_epoch() const {
     return options.shuffle && (options.augment.any() || !dataset->in_memory());
   }
 
@@ -495,7 +495,7 @@ struct Loader::Impl {
     begin_in_this_process();
     const bool on = to == state ||
                     (state.position == usable && to == LoaderState{state.seed, state.epoch + 1, 0});
-    if (on && goes_on())
+    if (on && prefetches_next_epoch())
       return_lent();
     else
       drop_prefetcher();

@@ -97,14 +97,14 @@ Image with_sharpness(const Image& image, double factor) {
   return out;
 }
 
-std::uint8_t hue_turn(double share) {
+std::uint8_t hue_steps(double share) {
   return static_cast<std::uint8_t>(static_cast<int>(share * 255) & 255);
 }
 
 Image with_hue(const Image& image, std::uint8_t turn) {
   Image out = image;
   for (std::size_t i = 0; image.channels == 3 && i < out.pixels.size(); i += 3)
-    scalar::turn_hue(&out.pixels[i], turn);
+    scalar::rotate_hue(&out.pixels[i], turn);
   return out;
 }
 

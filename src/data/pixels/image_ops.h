@@ -65,7 +65,7 @@ Image with_sharpness(const Image& image, double factor);
 /// Rotates the hue circle by `shift` of 256 steps; the second function converts a share, -0.5 to
 /// 0.5, to such steps.
 Image with_hue(const Image& image, std::uint8_t turn);
-std::uint8_t hue_turn(double share);
+std::uint8_t hue_steps(double share);
 /// Adds values to the three channels of all pixels; and such values for a random colour along
 /// ImageNet's principal components (Krizhevsky et al., 2012).
 Image with_shift(const Image& image, const std::array<double, 3>& shift);

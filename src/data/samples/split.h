@@ -68,9 +68,9 @@ class Division {
   Samples samples_;
   SplitOptions options_;
   std::vector<std::int64_t> divided_;  // samples without files of their own
-  SampleMarks marks_;                  // of those
+  SampleMarks marks_;                  // of the divided samples
   mutable std::mutex mutex_;
-  mutable std::optional<Parts> parts_;  // of those; guarded by mutex_
+  mutable std::optional<Parts> parts_;  // of the divided samples; guarded by mutex_
 };
 /// The same for a single part.
 Chosen choose_samples(const SplitOptions& options, Split part, const Samples& samples);

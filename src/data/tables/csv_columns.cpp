@@ -1,5 +1,5 @@
-// Which column of a table is what: the header, the label, the inputs and the groups, by the options
-// or as in the table that a model has learnt.
+// The roles of a table's columns: the label, the inputs and the groups, and whether there is a
+// header. They follow from the options or from the table that a model was trained on.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ void CsvTable::find_header() {
   if (header_) {
     names_ = names;
     notes_ = std::move(of_names);
-    told_by_label_ = guess.by_label_name;
+    header_found_by_label_ = guess.by_label_name;
   }
   if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
     guess.assumed = "the only row is read as a row, not as a header (header=yes says otherwise)";

@@ -1,5 +1,5 @@
-// What a table refuses, with the line and the column, and what it notes about rows that it skips,
-// converts or assumes.
+// Errors of a table, with the line and the column, and notes about rows that are skipped, converted
+// or assumed.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -47,7 +47,7 @@ void CsvTable::refuse_number(std::size_t column, const char* more) const {
 
 void CsvTable::refuse_date(std::size_t column) const {
   const OddField& odd = raw_[column].odd;
-  const std::string why = not_a_date(odd.text, title(column).option());
+  const std::string why = date_problem(odd.text, title(column).option());
   refuse(
       column, odd,
       why.empty() ? "is not a date, or has day and month in another order than other rows" : why);
@@ -68,7 +68,7 @@ void CsvTable::refuse_odd() const {
 }
 
 void CsvTable::refuse_header() const {
-  if (!told_by_label_ || label_ == kNone || !options_.classes) return;
+  if (!header_found_by_label_ || label_ == kNone || !options_.classes) return;
   const std::vector<std::string>& labels = raw_[label_].texts;
   if (std::find(labels.begin(), labels.end(), names_[label_]) != labels.end())
     throw make_error<FormatError>(

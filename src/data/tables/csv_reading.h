@@ -1,5 +1,5 @@
-// Reading of one table: the class that csv_table.cpp, csv_columns.cpp (which column is what) and
-// csv_notes.cpp (what is refused or noted) implement.
+// Reading of one table: the class that csv_table.cpp, csv_columns.cpp (roles of columns) and
+// csv_notes.cpp (errors and notes) implement.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +34,9 @@ class CsvTable {
 
   std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
   ColumnTitle title(std::size_t column) const {
-    return {names_.empty() ? std::string() : names_[column], column, how_asked(column)};
+    return {names_.empty() ? std::string() : names_[column], column, is_named_category(column)};
   }
-  bool how_asked(std::size_t column) const {
+  bool is_named_category(std::size_t column) const {
     return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
   }
 
@@ -63,7 +63,7 @@ class CsvTable {
   std::vector<std::int32_t> missing_of_rows() const;
   // Reads some columns again: as words if most fields are not numbers, as dates with the month
   // first if the fields show that order.
-  void read_again();
+  void reread_columns();
 
   // ---- Refusals and notes
 
@@ -113,7 +113,7 @@ class CsvTable {
   const CsvOptions& options_;
   std::vector<Reading> how_;
   std::vector<DateOrder> orders_;
-  bool header_ = false, told_by_label_ = false;
+  bool header_ = false, header_found_by_label_ = false;
   ColumnNames names_;
   std::size_t label_ = kNone, group_ = kNone;
   LabelRule rule_;

@@ -96,7 +96,7 @@ void CsvTable::read_columns() {
   if (rows_ == 0) throw make_error<FormatError>(FileName{name_}, ": contains a header but no rows");
   note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
   note_unlabelled(rows.unlabelled);
-  read_again();
+  reread_columns();
   refuse_odd();
   refuse_header();
   note_spaces();
@@ -121,7 +121,7 @@ std::vector<std::int32_t> CsvTable::missing_of_rows() const {
   return out;
 }
 
-void CsvTable::read_again() {
+void CsvTable::reread_columns() {
   std::vector<Reading> again(how_.size());
   std::vector<DateOrder> orders = orders_;
   bool any = false;

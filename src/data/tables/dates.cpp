@@ -256,7 +256,7 @@ unsigned read_date(std::string_view field, DateOrder order, double& seconds) {
   return read_date(field, order, seconds, short_year);
 }
 
-std::string not_a_date(std::string_view field, const std::string& option) {
+std::string date_problem(std::string_view field, const std::string& option) {
   Text text(trimmed(field));
   double seconds = 0;
   if (read_time(text, seconds) && text.done())

@@ -28,7 +28,7 @@ unsigned read_date(std::string_view text, DateOrder order, double& seconds);
 
 /// Explains why a text is not a date and what to do, for times without a date and two-digit years;
 /// "" for other texts. `option` is the column's name in options.
-std::string not_a_date(std::string_view text, const std::string& option);
+std::string date_problem(std::string_view text, const std::string& option);
 
 /// The components of a date that become inputs, in order: "year", "month", "weekday", "hour",
 /// "days".

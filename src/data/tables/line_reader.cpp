@@ -57,7 +57,7 @@ LineReader::LineReader(const std::string& file, LineForm form, const RowFormat& 
 
 void LineReader::choose_format(const RowFormat& rows) {
   const bool list = form_ == LineForm::List;
-  comments_told_ = rows.comment.size() == 1;
+  comments_noted_ = rows.comment.size() == 1;
   // A text may begin with '#'; a path rarely does.
   if (rows.comment.empty() && !list) format_.comments = false;
   if (format_.separator == 0) {
@@ -233,7 +233,7 @@ std::string_view LineReader::between(std::string_view first, std::string_view la
 
 Notes LineReader::notes() const {
   Notes out = notes_;
-  note_skipped(out, file_, reader_->comments(), reader_->blank(), comments_told_);
+  note_skipped(out, file_, reader_->comments(), reader_->blank(), comments_noted_);
   for (const auto& [text, label] : labels_) {
     if (label.spaces.bare && label.spaces.count > 0)
       out.push_back({cat(label.spaces.count, label.spaces.count == 1 ? " row has" : " rows have",

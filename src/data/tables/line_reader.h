@@ -70,7 +70,7 @@ class LineReader {
   bool named_group_ = false;
   LineForm form_;
   io::CsvFormat format_;
-  bool comments_told_ = false, note_quotes_ = false;
+  bool comments_noted_ = false, note_quotes_ = false;
   std::vector<std::string> first_;
   std::vector<std::vector<std::string>> below_;
   std::int64_t first_line_ = 1;

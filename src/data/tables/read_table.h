@@ -1,4 +1,5 @@
-// What reading a table gives: the tensors of all its rows, and what divides them into parts.
+// The result of reading a table: the tensors of all rows, and the facts by which rows are divided
+// into parts.
 #pragma once
 
 #include <cstdint>

@@ -197,7 +197,7 @@ std::string reading_hint(const std::string& field, const ColumnTitle& title,
   double seconds = 0;
   if (read_date(field, kAnyOrder, seconds) != 0)
     return cat("date=", title.option(), " reads dates");
-  if (const std::string why = not_a_date(field, title.option()); !why.empty())
+  if (const std::string why = date_problem(field, title.option()); !why.empty())
     return cat("it ", why,
                why.starts_with("has") ? cat(", and date=", title.option(), " reads dates") : "");
   return cat("category=", title.option(), " reads its fields as words, drop=", title.option(),

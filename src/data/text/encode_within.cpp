@@ -1,4 +1,4 @@
-// Texts in as many tokens as a network takes, and what they lose by that.
+// Encodes texts within the number of tokens that a network takes, and counts what is cut off.
 #include <algorithm>
 
 #include <tenon/error.h>

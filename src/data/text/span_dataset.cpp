@@ -224,8 +224,8 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
   if (tokenizer.number("[PAD]") > 0)
     throw ValueError(
         cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-  TextLosses asked_lost, texts_lost;
-  if (tokenizer.unknown() < 0) asked_lost.leave_out_unknown(), texts_lost.leave_out_unknown();
+  TextLosses question_losses, text_losses;
+  if (tokenizer.unknown() < 0) question_losses.leave_out_unknown(), text_losses.leave_out_unknown();
   std::set<const SpanText*> known;
   for (std::int64_t k = 0; k < std::ssize(questions_); ++k) {
     const SpanQuestion& question = questions_[at(k)];
@@ -233,16 +233,16 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
     std::int64_t unknown = 0;
     TokenRow asked = tokenizer.encode(question.question, false, &unknown);
     const std::size_t most = at(std::max<std::int64_t>(0, options.question));
-    asked_lost.add(asked.size() > most, unknown, where);
+    question_losses.add(asked.size() > most, unknown, where);
     if (known.insert(question.text.get()).second)
-      texts_lost.add(false, question.text->unknown, where);
+      text_losses.add(false, question.text->unknown, where);
     asked.resize(std::min(asked.size(), most));
     asked_.push_back(std::move(asked));
     answers_.push_back(tokens_of_answer(questions_[at(k)], tokenizer));
     add_windows(k, options);
   }
-  notes_ = asked_lost.notes(options.question, part_text("questions", part));
-  for (Note& note : texts_lost.notes(0, part_text("texts", part)))
+  notes_ = question_losses.notes(options.question, part_text("questions", part));
+  for (Note& note : text_losses.notes(0, part_text("texts", part)))
     notes_.push_back(std::move(note));
   set_info({.input_shape = {2, length_},
             .input_dtype = DType::Int64,
@@ -271,7 +271,7 @@ SpanDataset SpanDataset::part(std::int64_t first, std::int64_t count) const {
   return out;
 }
 
-std::int64_t SpanDataset::behind_question(const SpanWindow& window) const {
+std::int64_t SpanDataset::text_start(const SpanWindow& window) const {
   return std::ssize(asked_[at(window.question)]) + 2;
 }
 

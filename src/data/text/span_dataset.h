@@ -58,7 +58,7 @@ class SpanDataset : public Dataset, public Provenance {
   /// At most `count` questions from `first` on. Throws ValueError if there are none.
   SpanDataset part(std::int64_t first, std::int64_t count) const;
   /// Where a window's part of the text begins in its row.
-  std::int64_t behind_question(const SpanWindow& window) const;
+  std::int64_t text_start(const SpanWindow& window) const;
 
   std::int64_t size() const override { return std::ssize(windows_); }
   std::string sample_name(std::int64_t index) const override {

@@ -1,5 +1,6 @@
-// A text of any length becomes numbers part by part, in bounded memory: what is cut off at the end
-// of a part is held back until it is known how it goes on. Numbers are those of the whole text.
+// Encodes a text of any length part by part, in bounded memory. The end of a part may belong to a
+// token of the next part and is held back until then. The result equals encoding the whole text at
+// once.
 #pragma once
 
 #include <cstdint>

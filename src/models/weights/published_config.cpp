@@ -333,7 +333,7 @@ bool is_published(const std::string& text) {
 
 }  // namespace
 
-std::string config_beside(const std::string& weights) {
+std::string config_path(const std::string& weights) {
   std::error_code ignored;
   const fs::path place(weights);
   const fs::path folder = fs::is_directory(place, ignored) ? place : place.parent_path();
@@ -377,7 +377,7 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
 
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model) {
-  const std::string path = config_beside(weights);
+  const std::string path = config_path(weights);
   if (path.empty() || is_network_file(model)) return std::nullopt;
   const std::string text = io::read_file(path, kMostConfig);
   io::refuse_lfs_pointer(text, path);
@@ -388,7 +388,7 @@ std::optional<PublishedConfig> published_config(const std::string& weights,
 
 PublishedNetwork published_network(const std::string& weights, const std::string& model) {
   PublishedNetwork out{model};
-  const std::string beside = config_beside(weights);
+  const std::string beside = config_path(weights);
   if (beside.empty()) return out;
   if (is_network_file(model)) {
     out.notes.push_back({cat(beside, " was not compared with the network of a file"), 1, ""});

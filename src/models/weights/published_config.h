@@ -26,7 +26,7 @@ struct PublishedConfig {
 };
 
 /// The config.json in the folder `weights`, or next to the file; "" if there is none.
-std::string config_beside(const std::string& weights);
+std::string config_path(const std::string& weights);
 
 /// Parses a config for the network `model`. Sizes in the name must equal the config's; sizes that
 /// the name omits come from the config. Throws FormatError for invalid JSON, NotSupported for a
@@ -34,7 +34,7 @@ std::string config_beside(const std::string& weights);
 PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model);
 
-/// The network of config_beside(). Empty if there is no config, if the network is a network file,
+/// The network of config_path(). Empty if there is no config, if the network is a network file,
 /// and if the config.json next to the weights belongs to another program.
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model);

@@ -80,7 +80,7 @@ class Fitting {
       all_.push_back({file.tensors()[i].name, i, false});
   }
 
-  const WeightFamily* unwrap_and_tell() {
+  const WeightFamily* unwrap_and_report() {
     while (unwrap_once()) continue;
     for (const std::string_view wrapper : weight_path_wrappers()) take_out(wrapper);
     join_parametrized();
@@ -102,7 +102,7 @@ class Fitting {
   }
 
   WeightFit run() {
-    if (const WeightFamily* family = unwrap_and_tell()) {
+    if (const WeightFamily* family = unwrap_and_report()) {
       fit_.family = family->name;
       fit_.normalize = family->normalize;
       fit_.unsupported = family->why_not;
@@ -382,7 +382,7 @@ WeightFit fit_weights(const io::WeightFile& file, const io::TensorMap& wanted) {
 
 std::string weight_family(const io::WeightFile& file) {
   const io::TensorMap none;
-  const WeightFamily* family = Fitting(file, none).unwrap_and_tell();
+  const WeightFamily* family = Fitting(file, none).unwrap_and_report();
   return family == nullptr ? std::string() : std::string(family->name);
 }
 

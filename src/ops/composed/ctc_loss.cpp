@@ -67,7 +67,7 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
   const Tensor logp = upcasts ? cast(log_probabilities, DType::Float32) : log_probabilities;
   const Tensor steps = lengths_within(input_lengths, time),
                length = lengths_within(target_lengths, labels);
-  // What is behind a length is not read: it counts as blanks.
+  // Targets after a sample's length are not read; they count as blanks.
   const Tensor inside = arange(0, labels) < unsqueeze(length, 1);
   const Tensor known =
       require_classes("ctc_loss", where(inside, cast(targets, DType::Int64), o.blank), classes);
@@ -82,17 +82,17 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
   const Tensor begins = (number < 2) & (number <= unsqueeze(length * 2, 1));
   const Tensor first = where(begins, select(emitted, 0, 0), kImpossible);
   const ScanStepOfOne step = [&](const Tensor& carry, const Tensor& x) {
-    const Tensor row = slice(x, 1, 0, states), goes_on = slice(x, 1, states, states + 1);
+    const Tensor row = slice(x, 1, 0, states), is_running = slice(x, 1, states, states + 1);
     const Tensor reached =
         logaddexp(logaddexp(carry, moved(carry, 1)), where(skips, moved(carry, 2), kImpossible));
-    const Tensor next = where(gt(goes_on, 0), maximum(reached + row, kImpossible), carry);
+    const Tensor next = where(gt(is_running, 0), maximum(reached + row, kImpossible), carry);
     return std::pair(next, sum(next, {1}));
   };
   Tensor last = first;
   if (time > 1) {
     const Tensor moment = reshape(arange(1, time), {time - 1, 1});
-    const Tensor goes_on = cast(moment < unsqueeze(steps, 0), logp.dtype());  // [T - 1, N]
-    const Tensor rows = concat({slice(emitted, 0, 1, time), unsqueeze(goes_on, 2)}, 2);
+    const Tensor is_running = cast(moment < unsqueeze(steps, 0), logp.dtype());  // [T - 1, N]
+    const Tensor rows = concat({slice(emitted, 0, 1, time), unsqueeze(is_running, 2)}, 2);
     last = scan(step, first, rows).first;
   }
   const Tensor end = unsqueeze(length * 2, 1);

@@ -232,7 +232,7 @@ Tensor einsum(std::string_view equation, TensorList operands) {
   for (std::size_t k = 0; k < operands.size(); ++k)
     terms.push_back(without_repeats({operands[k], wanted.operands[k]}));
   broadcast_labels(terms);
-  // What the operands from k on, or the result, still need.
+  // The labels that the operands from k on, or the result, still need.
   const auto needed_from = [&](std::size_t k) {
     Labels needed = wanted.result;
     for (; k < terms.size(); ++k)

@@ -405,8 +405,8 @@ namespace {
 constexpr std::int64_t kFewRows = 25;  // below, a product is not faster than differences
 
 // Euclidean distances of float32 rows, from |x|² + |y|² - 2 xy in float64. The difference of close
-// rows loses no digit of float32 there: products of float32 are exact. What is left of the sums'
-// rounding is zero.
+// rows loses no digit of float32 there, because products of float32 are exact in float64. Squares
+// that are only rounding errors of the sums become zero.
 Tensor distances_by_products(const Tensor& a, const Tensor& b) {
   const Tensor x = cast(a, DType::Float64), y = cast(b, DType::Float64);
   const Tensor sizes = sum(square(x), {-1}, true) + unsqueeze(sum(square(y), {-1}), -2);

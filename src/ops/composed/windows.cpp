@@ -170,7 +170,7 @@ Tensor fold(const Tensor& x, Pair output, const WindowOptions& o) {
 
 namespace {
 
-// x with elements before it and behind it, no more than the mode has.
+// x with padding before and after it, at most as much as one repetition of the mode provides.
 Tensor with_ends(const Tensor& x, int axis, std::int64_t before, std::int64_t behind,
                  PadMode mode) {
   const std::int64_t n = x.size(axis);
@@ -224,7 +224,7 @@ Tensor pad(const Tensor& x, const Ints& padding, PadMode mode) {
       continue;
     }
     Tensor place = arange(-before, n + behind);
-    if (mode == PadMode::Circular) {  // of what is left of the axis
+    if (mode == PadMode::Circular) {  // repeats only the elements that are not cropped
       const std::int64_t cut = std::max<std::int64_t>(-before, 0),
                          left = n - cut - std::max<std::int64_t>(-behind, 0);
       place = remainder(place - cut, std::max<std::int64_t>(left, 1)) + cut;

@@ -64,7 +64,7 @@ void PlanGraph::add_edge(int from, int to) {
         if (place(next) <= place(from) && std::exchange(mark_[at(next)], 2 * epoch_) != 2 * epoch_)
           stack.push_back(next);
     }
-    put_behind(from, moved);
+    move_after(from, moved);
   }
   if (!sorted_) {
     after_[at(from)].push_back(to);
@@ -178,7 +178,7 @@ void PlanGraph::unlink(int n) {
   previous_[at(next_[at(n)])] = previous_[at(n)];
 }
 
-void PlanGraph::link_behind(int n, int before) {
+void PlanGraph::insert_after(int n, int before) {
   const int next = next_[at(before)];
   next_[at(before)] = previous_[at(next)] = n;
   previous_[at(n)] = before;
@@ -187,12 +187,12 @@ void PlanGraph::link_behind(int n, int before) {
 
 void PlanGraph::replace(int old_node, int by) {
   place_[at(by)] = place_[at(old_node)];
-  link_behind(by, old_node);
+  insert_after(by, old_node);
   unlink(old_node);
 }
 
 // Moves nodes behind node `n`, or to the front if the list's end is given, in their current order.
-void PlanGraph::put_behind(int n, std::vector<int>& moved) {
+void PlanGraph::move_after(int n, std::vector<int>& moved) {
   std::sort(moved.begin(), moved.end(), [this](int a, int b) { return place(a) < place(b); });
   for (int m : moved) unlink(m);
   const int next = next_[at(n)];
@@ -203,7 +203,7 @@ void PlanGraph::put_behind(int n, std::vector<int>& moved) {
   int last = n;
   std::int64_t number = low;
   for (int m : moved) {
-    link_behind(m, last);
+    insert_after(m, last);
     place_[at(m)] = number += room;
     last = m;
   }
@@ -222,7 +222,7 @@ bool PlanGraph::merge(int a, int b) {
   const int stays = forward_done_ ? second : first;
   unlink(forward_done_ ? first : second);
   if (stays != a) replace(stays, a);
-  if (!moved.empty()) put_behind(forward_done_ ? a : previous_[at(a)], moved);
+  if (!moved.empty()) move_after(forward_done_ ? a : previous_[at(a)], moved);
   merged_into_[at(b)] = a;
   take_neighbours(a, b);
   return true;

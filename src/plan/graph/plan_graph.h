@@ -71,9 +71,9 @@ class PlanGraph {
   bool visit(int node, bool forward, int from, int to, bool direct_too);
   void take_neighbours(int a, int b);
   void unlink(int node);
-  void link_behind(int node, int before);
+  void insert_after(int node, int before);
   void replace(int old_node, int by);
-  void put_behind(int node, std::vector<int>& moved);
+  void move_after(int node, std::vector<int>& moved);
   void renumber();
 
   mutable std::vector<int> merged_into_;       // paths are shortened by look-ups

@@ -171,8 +171,8 @@ std::int64_t place_together(std::span<const Allocation> allocations, std::size_t
   // tried.
   std::vector<std::int64_t> offsets;
   for (const Allocation& a : allocations) offsets.push_back(*a.offset);
-  const std::int64_t as_they_come = place_by_time(allocations, steps, 0);
-  if (as_they_come <= top) return as_they_come;
+  const std::int64_t top_in_time_order = place_by_time(allocations, steps, 0);
+  if (top_in_time_order <= top) return top_in_time_order;
   for (std::size_t k = 0; k < allocations.size(); ++k) *allocations[k].offset = offsets[k];
   return top;
 }

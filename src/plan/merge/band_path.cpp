@@ -91,7 +91,7 @@ class PathFinder {
     parts_.clear();
     for (std::size_t k = 0; k < steps.size(); ++k) {
       const Region& region = m_.region(steps[k]);
-      if (!is_free_(steps[k]) || goes_around(steps, steps[k])) return none;
+      if (!is_free_(steps[k]) || depends_through_others(steps, steps[k])) return none;
       if (k + 1 == steps.size()) break;
       if (region.writes.size() != 1 || value(region.writes[0]).shape.rank() != 4) return none;
       path.local.push_back(region.writes[0]);
@@ -110,7 +110,7 @@ class PathFinder {
   }
 
   // Whether a step outside the path waits for a member while another member waits for that step.
-  bool goes_around(const std::vector<int>& steps, int step) {
+  bool depends_through_others(const std::vector<int>& steps, int step) {
     PlanGraph& graph = m_.times.graph();
     const auto is_member = [&](int node) {
       return std::any_of(steps.begin(), steps.end(), [&](int s) { return graph.node(s) == node; });
@@ -165,7 +165,7 @@ class PathFinder {
   // rows.
   struct Bytes {
     std::int64_t kept = 0, copied_in = 0, copied_out = 0;
-    double remade = 0;  // multiply-adds of rows that another band computes too
+    double repeated = 0;  // multiply-adds of rows that another band computes too
   };
 
   Bytes bytes_of(const BandPath& path, std::int64_t rows) const {
@@ -178,7 +178,7 @@ class PathFinder {
     for (std::size_t k = 0; k < bands.size(); ++k) {
       const auto share = static_cast<double>(rows * own[k].rows) / static_cast<double>(path.rows);
       const auto made = static_cast<double>(bands[k].made.count);
-      out.remade += std::max(0.0, made - share) * parts_[k].row_work;
+      out.repeated += std::max(0.0, made - share) * parts_[k].row_work;
       for (const ChainAccess& access : own[k].accesses) {
         const bool operand = access.value == own[k].operand;
         const std::int64_t places = access.places / path.entries;
@@ -227,8 +227,8 @@ class PathFinder {
       return "products take most of the time, not memory";
     const Bytes band = bytes_of(path, path.band);
     const double inside = static_cast<double>(band.copied_in) / kCpu.cache +
-                          band.remade / kCpu.multiply_adds;  // cycles
-    const std::int64_t cost = kCpu.moved_while_packing(packed) + band.copied_out +
+                          band.repeated / kCpu.multiply_adds;  // cycles
+    const std::int64_t cost = kCpu.bytes_moved_during_packing(packed) + band.copied_out +
                               static_cast<std::int64_t>(inside * kCpu.memory);
     if (reaches(cost * path.rows - path.handed * path.band, 0))
       return "packing, copying and recomputing for each band costs more than it saves";

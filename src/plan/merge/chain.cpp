@@ -196,7 +196,7 @@ class Chainer {
       is_apart = is_apart || g.outside.count(p) != 0;
       follows = follows || is_member(p) || g.outside.count(p) != 0;
     }
-    if (is_apart || (at_place < g.last && goes_around(g, node)) || !join(g.chain, s)) {
+    if (is_apart || (at_place < g.last && depends_through_others(g, node)) || !join(g.chain, s)) {
       if (!follows) return;
       g.outside.insert(node);
     } else {
@@ -208,7 +208,7 @@ class Chainer {
   }
 
   // Whether a member waits for a step outside that waits for this step.
-  bool goes_around(const Growth& g, int node) {
+  bool depends_through_others(const Growth& g, int node) {
     for (int next : graph_.after(node)) {
       if (contains(g.chain.steps, next)) continue;
       for (int member : g.chain.steps)
@@ -297,7 +297,8 @@ class Chainer {
   bool fits(const Chain& chain) { return !reaches(kept(chain), kSliceBytes + 1); }
   bool costs_more(const Chain& chain) {
     // Every slice packs the operands that it reads whole again.
-    return reaches(kCpu.moved_while_packing(chain.whole) - slice_of(chain) * chain.handed, 1);
+    return reaches(kCpu.bytes_moved_during_packing(chain.whole) - slice_of(chain) * chain.handed,
+                   1);
   }
 
   bool is_work(const Chain& chain) {

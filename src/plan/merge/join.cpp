@@ -120,8 +120,8 @@ class Joiner {
     if (of_b.latest < times_.earliest(a)) return false;
     const Window of_a = window_of(a);
     if (of_a.latest < of_b.earliest) return false;
-    if (of_a.urgent && !times_.serves_no_other(a, b)) return false;
-    return !of_b.urgent || times_.serves_no_other(b, a);
+    if (of_a.urgent && !times_.followers_also_wait_for(a, b)) return false;
+    return !of_b.urgent || times_.followers_also_wait_for(b, a);
   }
 
   void rewrite(int maps) {

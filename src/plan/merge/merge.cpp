@@ -101,7 +101,7 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
   if (groups.empty())
     close_gaps(number, kKept);
   else
-    move_behind(groups, made, number, kKept);
+    move_groups_after(groups, made, number, kKept);
   Lists waits(program.steps.size());
   for (std::size_t s = 0; s < before.size(); ++s)
     for (int b : before[s])
@@ -129,9 +129,9 @@ void Merger::close_gaps(std::vector<int>& number, int to_keep) {
 }
 
 // Numbers the merged steps, and the kept steps after them.
-void Merger::move_behind(const Lists& groups,
-                         const std::function<Step(const std::vector<int>&)>& made,
-                         std::vector<int>& number, int to_keep) {
+void Merger::move_groups_after(const Lists& groups,
+                               const std::function<Step(const std::vector<int>&)>& made,
+                               std::vector<int>& number, int to_keep) {
   std::size_t count =
       groups.size() + at(static_cast<int>(std::count(number.begin(), number.end(), to_keep)));
   for (const std::vector<int>& group : groups) count -= group.size();

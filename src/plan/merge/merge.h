@@ -72,8 +72,9 @@ class Merger {
  private:
   void index();
   void close_gaps(std::vector<int>& number, int to_keep);
-  void move_behind(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
-                   std::vector<int>& number, int to_keep);
+  void move_groups_after(const Lists& groups,
+                         const std::function<Step(const std::vector<int>&)>& made,
+                         std::vector<int>& number, int to_keep);
   /// An engine's answer about sharing a launch.
   struct Answer {
     const Engine* engine = nullptr;  // null: no engine runs it

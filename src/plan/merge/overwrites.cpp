@@ -44,7 +44,7 @@ class Overwriter {
       if (instr.code != MapCode::Load || !may_be_lost(step, instr.view.value, to)) continue;
       m_.program.limits.push_back({result.bytes, kLarge - 1});
       if (result.bytes < kLarge) return;
-      if (!others_may_be_first(step, instr.view.value)) continue;
+      if (!others_may_run_before(step, instr.view.value)) continue;
       take_place(step, instr.view.value, to.value);
       return;
     }
@@ -67,7 +67,7 @@ class Overwriter {
     note(m_.region(step), "overwrites an operand with its result");
   }
 
-  bool others_may_be_first(int step, ValueId id) const {
+  bool others_may_run_before(int step, ValueId id) const {
     const SmallIntVector& readers = m_.readers[at(id)];
     return std::none_of(readers.begin(), readers.end(), [&](int reader) {
       return reader != step && m_.times.graph().reaches(step, reader);

@@ -37,9 +37,9 @@ bool makes_vectors(const MapProgram& map) {
          });
 }
 
-class VectorRemaker {
+class VectorRecomputer {
  public:
-  explicit VectorRemaker(Merger& merger)
+  explicit VectorRecomputer(Merger& merger)
       : m_(merger), graph_(merger.times.graph()), dropped_(merger.program.steps.size(), 0) {}
 
   void run() {
@@ -52,7 +52,7 @@ class VectorRemaker {
 
  private:
   /// The map with the recomputed instructions.
-  struct Remade {
+  struct Recomputed {
     MapProgram map;
     bool of_sums = false;  // whether it recomputes something that depends on a product's sums
   };
@@ -62,38 +62,38 @@ class VectorRemaker {
   bool consider(int s) {
     Region& kernel = region(s);
     if (kernel.kind != RegionKind::Map) return false;
-    Remade remade;
-    remade.map = kernel.map;
-    remade.map.instrs.clear();
+    Recomputed recomputed;
+    recomputed.map = kernel.map;
+    recomputed.map.instrs.clear();
     std::vector<int> place;
     for (const MapInstr& instr : kernel.map.instrs) {
-      place.push_back(add(s, instr, place, remade));
-      if (place.back() < 0 || remade.map.instrs.size() > kMostInstrs) return false;
+      place.push_back(add(s, instr, place, recomputed));
+      if (place.back() < 0 || recomputed.map.instrs.size() > kMostInstrs) return false;
     }
-    if (!remade.of_sums) return false;
-    for (MapStore& store : remade.map.stores) store.source = place[at(store.source)];
-    for (MapReduce& reduce : remade.map.reduces) reduce.source = place[at(reduce.source)];
-    return attach(s, std::move(remade.map));
+    if (!recomputed.of_sums) return false;
+    for (MapStore& store : recomputed.map.stores) store.source = place[at(store.source)];
+    for (MapReduce& reduce : recomputed.map.reduces) reduce.source = place[at(reduce.source)];
+    return attach(s, std::move(recomputed.map));
   }
 
   /// Adds an instruction and returns its index. A load of a vector is replaced by the instructions
   /// that compute the vector. Returns -1 if the map becomes too long.
-  int add(int s, MapInstr instr, const std::vector<int>& place, Remade& remade) {
-    if (remade.map.instrs.size() > kMostInstrs) return -1;
+  int add(int s, MapInstr instr, const std::vector<int>& place, Recomputed& recomputed) {
+    if (recomputed.map.instrs.size() > kMostInstrs) return -1;
     if (instr.code == MapCode::Load)
       if (const int maker = maker_of(s, instr.view.value, kMostSteps); maker >= 0) {
-        remade.of_sums = true;
-        return make(s, maker, instr, remade);
+        recomputed.of_sums = true;
+        return make(s, maker, instr, recomputed);
       }
     for (int& arg : instr.args)
       if (arg >= 0) arg = place[at(arg)];
-    remade.map.instrs.push_back(std::move(instr));
-    return static_cast<int>(remade.map.instrs.size()) - 1;
+    recomputed.map.instrs.push_back(std::move(instr));
+    return static_cast<int>(recomputed.map.instrs.size()) - 1;
   }
 
   /// Adds the instructions that compute a vector, at the elements that the load reads; once for
   /// each row if the load is per row.
-  int make(int s, int maker, const MapInstr& load, Remade& remade) {
+  int make(int s, int maker, const MapInstr& load, Recomputed& recomputed) {
     const View& view = load.view;
     const MapProgram& map = region(maker).map;
     std::vector<int> place;
@@ -110,7 +110,7 @@ class VectorRemaker {
         instr.view = over;
       }
       instr.per_row = load.per_row;
-      place.push_back(add(s, std::move(instr), place, remade));
+      place.push_back(add(s, std::move(instr), place, recomputed));
       if (place.back() < 0) return -1;
     }
     for (const MapStore& store : map.stores)
@@ -209,10 +209,10 @@ class VectorRemaker {
   bool is_passed_over(int s, int step, const Region& with) {
     const Region& r = region(step);
     const auto is_read = [&](ValueId id) { return contains(with.reads, id); };
-    const auto is_remade = [&](ValueId id) { return maker_of(s, id, kMostSteps) == step; };
+    const auto is_recomputed = [&](ValueId id) { return maker_of(s, id, kMostSteps) == step; };
     const auto is_written = [&](ValueId id) { return contains(with.writes, id); };
     return std::none_of(r.writes.begin(), r.writes.end(), is_read) &&
-           std::any_of(r.writes.begin(), r.writes.end(), is_remade) &&
+           std::any_of(r.writes.begin(), r.writes.end(), is_recomputed) &&
            std::none_of(r.reads.begin(), r.reads.end(), is_written);
   }
 
@@ -260,7 +260,7 @@ class VectorRemaker {
 
 void merge_vectors(Merger& merger) {
   if (merger.options.enabled(kReductions) && merger.options.enabled(kVectors))
-    VectorRemaker(merger).run();
+    VectorRecomputer(merger).run();
 }
 
 }  // namespace tenon

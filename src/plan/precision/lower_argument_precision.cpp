@@ -55,8 +55,9 @@ bool ends_in_16_bits(const Node& x, DType dtype, const NodeUsers& users,
         ++casts;
         continue;
       }
-      const bool goes_on = op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
-      if (!goes_on || user->shape.numel() != x.shape.numel() || seen.size() > kMostNodes)
+      const bool keeps_elements =
+          op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
+      if (!keeps_elements || user->shape.numel() != x.shape.numel() || seen.size() > kMostNodes)
         return false;
       open.push_back(user);
     }

@@ -51,9 +51,10 @@ bool ends_in_row_sums(const Node& x, const NodeUsers& users) {
       if (!seen.insert(user).second) continue;
       if (user->op == Op::Max) return false;
       if (user->op == Op::Sum && is_of_rows(*user)) sums = true;
-      const bool goes_on = op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
-      if (goes_on && user->shape.numel() == x.shape.numel() && user->dtype == DType::Float32 &&
-          seen.size() <= kMostFollowing)
+      const bool keeps_elements =
+          op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
+      if (keeps_elements && user->shape.numel() == x.shape.numel() &&
+          user->dtype == DType::Float32 && seen.size() <= kMostFollowing)
         open.push_back(user);
     }
   }

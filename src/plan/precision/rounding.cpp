@@ -108,7 +108,7 @@ bool are_fixed_filters(const Node& convolution, const Node& weight) {
 
 // The copy, viewed with the weight's shape.
 Tensor as_weight(const RoundedCopy& kept) {
-  if (!lies_channels_last(kept.copy, *kept.weight)) return kept.copy;
+  if (!is_stored_channels_last(kept.copy, *kept.weight)) return kept.copy;
   const Shape& s = kept.weight->shape;
   return permute(reshape(kept.copy, {s[0], s[2], s[3], s[1]}), {0, 3, 1, 2});
 }
@@ -280,7 +280,7 @@ Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last) {
   return cast(reshape(permute(weight, {0, 2, 3, 1}), {s[0], s[2] * s[3], s[1]}), dtype);
 }
 
-bool lies_channels_last(const Tensor& copy, const Node& weight) {
+bool is_stored_channels_last(const Tensor& copy, const Node& weight) {
   return copy.rank() != weight.shape.rank();
 }
 

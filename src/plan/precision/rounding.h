@@ -41,7 +41,7 @@ struct WeightToKeep {
 };
 /// The contents of a weight's rounded copy.
 Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last);
-bool lies_channels_last(const Tensor& copy, const Node& weight);
+bool is_stored_channels_last(const Tensor& copy, const Node& weight);
 
 /// Large variables that products of this graph would read rounded in every run. A rounded copy
 /// beside the variable, written together with the variable, saves these casts. Filters that the

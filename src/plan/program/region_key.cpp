@@ -134,7 +134,7 @@ Region RegionNumbering::numbered(const Region& region, const std::vector<ValueId
   return own;
 }
 
-AlikeSteps::AlikeSteps(const Program& program)
+EqualSteps::EqualSteps(const Program& program)
     : first_(program.steps.size()),
       named_(program.steps.size()),
       renamed_(program.values.size(), kNoValue) {
@@ -158,7 +158,7 @@ AlikeSteps::AlikeSteps(const Program& program)
   }
 }
 
-std::span<const ValueId> AlikeSteps::renamed(std::size_t step) {
+std::span<const ValueId> EqualSteps::renamed(std::size_t step) {
   const std::vector<ValueId>& from = named_[at(first_[step])];
   for (std::size_t k = 0; k < from.size(); ++k) renamed_[at(from[k])] = named_[step][k];
   return renamed_;

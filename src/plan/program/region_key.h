@@ -40,9 +40,9 @@ class RegionNumbering {
 
 /// By step: the first step of the program with an equal key. A step stands for itself if there is
 /// none, or if it has bodies, which keys do not cover.
-class AlikeSteps {
+class EqualSteps {
  public:
-  explicit AlikeSteps(const Program& program);
+  explicit EqualSteps(const Program& program);
 
   int first(std::size_t step) const { return first_[step]; }
   bool is_first(std::size_t step) const { return at(first_[step]) == step; }

@@ -48,7 +48,7 @@ Times::Times(const Program& program, const Lists& before)
     earliest_[at(n)] = begin_of(n);
     end_ = std::max(end_, earliest(n) + time(n));
   }
-  for (auto n = order.rbegin(); n != order.rend(); ++n) put_off(*n);
+  for (auto n = order.rbegin(); n != order.rend(); ++n) update_latest_end(*n);
 }
 
 int Times::latest(int node) {
@@ -60,7 +60,7 @@ int Times::latest(int node) {
   return std::max(earliest(node), read - kAhead - time(node));
 }
 
-bool Times::serves_no_other(int a, int b) {
+bool Times::followers_also_wait_for(int a, int b) {
   const SmallIntVector &of_a = after(a), &of_b = after(b);
   return of_a.size() <= of_b.size() &&
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
@@ -75,8 +75,8 @@ bool Times::contract(int a, int b) {
   is_short_[at(a)] = std::min(is_short_[at(a)], is_short_[at(b)]);
   // If start and end agree, nothing changes for other nodes, and a merged node has many neighbours
   // to update.
-  if (!same_begin) begin_later(a);
-  if (!same_end) end_sooner(a);
+  if (!same_begin) delay_starts(a);
+  if (!same_end) advance_ends(a);
   return true;
 }
 
@@ -84,8 +84,8 @@ bool Times::contract_in_a_row(int first, int second) {
   if (!graph_.merge(first, second)) return false;
   is_short_[at(first)] = 0;
   time_[at(first)] += time_[at(second)];
-  begin_later(first);
-  end_sooner(first);
+  delay_starts(first);
+  advance_ends(first);
   return true;
 }
 
@@ -96,7 +96,7 @@ int Times::begin_of(int n) {
 }
 
 // Updates a node's latest end from the nodes that wait for it.
-void Times::put_off(int n) {
+void Times::update_latest_end(int n) {
   int tail = 0;
   char may_wait = 1;
   for (int next : after(n)) {
@@ -109,7 +109,7 @@ void Times::put_off(int n) {
 }
 
 // Propagates later starts forward from a merged node.
-void Times::begin_later(int n) {
+void Times::delay_starts(int n) {
   const auto later = [this](int a, int b) { return graph_.place(a) > graph_.place(b); };
   std::vector<int> heap{n};
   bool first = true;
@@ -129,7 +129,7 @@ void Times::begin_later(int n) {
 }
 
 // Propagates earlier ends backward from a merged node.
-void Times::end_sooner(int n) {
+void Times::advance_ends(int n) {
   const auto sooner = [this](int a, int b) { return graph_.place(a) < graph_.place(b); };
   std::vector<int> heap{n};
   bool first = true;
@@ -139,7 +139,7 @@ void Times::end_sooner(int n) {
     heap.pop_back();
     const int tail = tail_[at(x)];
     const char may_wait = may_wait_[at(x)];
-    put_off(x);
+    update_latest_end(x);
     if (!std::exchange(first, false) && tail == tail_[at(x)] && may_wait == may_wait_[at(x)])
       continue;
     for (int need : needs(x)) {

@@ -39,7 +39,7 @@ class Times {
   const SmallIntVector& after(int node) const { return graph_.after(node); }
   const SmallIntVector& needs(int node) const { return graph_.needs(node); }
   /// Whether everything that waits for a also waits for b.
-  bool serves_no_other(int a, int b);
+  bool followers_also_wait_for(int a, int b);
 
   /// Contracts two independent nodes; returns false, without a change, if one may depend on the
   /// other.
@@ -49,9 +49,9 @@ class Times {
   bool contract_in_a_row(int first, int second);
 
  private:
-  void begin_later(int node);
-  void end_sooner(int node);
-  void put_off(int node);
+  void delay_starts(int node);
+  void advance_ends(int node);
+  void update_latest_end(int node);
   int begin_of(int node);
 
   PlanGraph graph_;

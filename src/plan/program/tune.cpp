@@ -383,8 +383,8 @@ const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const>
   return nullptr;
 }
 
-bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
-                  const Region& region, std::span<const Value> values) {
+bool all_were_measured(const TuneChoice& choice, std::span<const Engine* const> engines,
+                       const Region& region, std::span<const Value> values) {
   return std::all_of(engines.begin(), engines.end(), [&](const Engine* engine) {
     std::string why;
     return !runs(*engine, region, values, &why) || competed(choice, engine->name());

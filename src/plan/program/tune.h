@@ -19,7 +19,7 @@ namespace tenon {
 
 struct Program;
 struct PlanOptions;
-class AlikeSteps;
+class EqualSteps;
 
 /// Prefix of configurations whose kernels need much memory. Such a configuration wins only if it is
 /// twice as fast as all others.
@@ -89,7 +89,7 @@ class Tuning {
   virtual ~Tuning() = default;
   /// Advice for every step of the program, whose engines are not chosen yet. Equal steps get equal
   /// advice.
-  virtual std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps& alike,
+  virtual std::vector<TuneAdvice> advise(const Program& program, const EqualSteps& alike,
                                          const PlanOptions& options) = 0;
   /// What is known about a region before anything is measured.
   virtual TuneAdvice known(const Region&, std::span<const Value>, const PlanOptions&) { return {}; }
@@ -102,8 +102,8 @@ class Tuning {
 const Engine* engine_of(const TuneChoice& choice, std::span<const Engine* const> engines,
                         const Region& region, std::span<const Value> values);
 /// Whether every engine that claims the region took part in the measurement.
-bool all_competed(const TuneChoice& choice, std::span<const Engine* const> engines,
-                  const Region& region, std::span<const Value> values);
+bool all_were_measured(const TuneChoice& choice, std::span<const Engine* const> engines,
+                       const Region& region, std::span<const Value> values);
 /// For printing: "tuned: 12.3 us, next cublaslt 2 14.0 us".
 std::string choice_text(const TuneAdvice& advice);
 

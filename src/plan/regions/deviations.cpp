@@ -22,14 +22,14 @@ void DeviationSums::mark_needed(std::span<const Tensor> roots) {
   for (const Tensor& root : roots) needed_[order_.index[root.node()]] = 1;
   for (std::size_t k = nodes.size(); k-- > 0;) {
     if (needed_[k] == 0 || nodes[k]->realised()) continue;
-    if (const Node* x = summed_by(*nodes[k]); x != nullptr)
+    if (const Node* x = deviations_of(*nodes[k]); x != nullptr)
       needed_[order_.index[x]] = 1;
     else
       for (const Node* in : nodes[k]->in()) needed_[order_.index[in]] = 1;
   }
 }
 
-const Node* DeviationSums::summed_by(const Node& node) const {
+const Node* DeviationSums::deviations_of(const Node& node) const {
   const auto found = summed_.find(&node);
   return found == summed_.end() ? nullptr : found->second;
 }

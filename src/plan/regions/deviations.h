@@ -20,7 +20,7 @@ class DeviationSums {
 
   int count() const { return static_cast<int>(summed_.size()); }
   /// x, if the node is such a sum; otherwise null.
-  const Node* summed_by(const Node& node) const;
+  const Node* deviations_of(const Node& node) const;
   /// Whether the node is still needed if x replaces the deviations.
   bool is_needed(const Node& node) const {
     return needed_.empty() || needed_[order_.index[&node]] != 0;

@@ -267,7 +267,7 @@ class Fuser {
   }
 
   // Column sums over values that a contraction's epilogue stores go into one loop nest. That loop
-  // nest may then recompute a stored product from what it reads anyway (remake.h). Returns the
+  // nest may then recompute a stored product from what it reads anyway (recompute.h). Returns the
   // number of sums that joined others.
   int join_columns() {
     int count = 0;

@@ -9,7 +9,7 @@
 namespace tenon {
 
 /// Returns the groups. With fusion disabled every item is a group of its own. Nothing is recomputed
-/// yet (remake.h). `tally` receives the times and counts of the passes that work on groups.
+/// yet (recompute.h). `tally` receives the times and counts of the passes that work on groups.
 Fused fuse(const Lowered& graph, const PlanOptions& options, PassTally& tally);
 
 }  // namespace tenon

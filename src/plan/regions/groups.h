@@ -18,11 +18,11 @@ enum class Role : std::uint8_t {
 
 struct Group {
   RegionKind kind = RegionKind::Map;
-  std::vector<int> items;   // ascending
-  int contraction = -1;     // the contraction whose epilogue the other items form
-  Shape space;              // uncollapsed iteration space of the map part
-  int row_axes = 0;         // trailing axes that form the row; 0: no rows
-  std::vector<int> remade;  // items of other groups that are recomputed here, ascending
+  std::vector<int> items;       // ascending
+  int contraction = -1;         // the contraction whose epilogue the other items form
+  Shape space;                  // uncollapsed iteration space of the map part
+  int row_axes = 0;             // trailing axes that form the row; 0: no rows
+  std::vector<int> recomputed;  // items of other groups that are recomputed here, ascending
   std::vector<std::string> notes;
 };
 

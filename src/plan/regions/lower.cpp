@@ -47,7 +47,7 @@ class Lowering {
         sums_(order),
         images_(nodes_, options, tally),
         row_updates_(order),
-        recomputes_(options.traits.remake.is_cheap && options.enabled(kFuse) &&
+        recomputes_(options.traits.recompute.is_cheap && options.enabled(kFuse) &&
                     options.enabled(kRecompute) && options.enabled(kRecomputeCentered)),
         stores_16_bit_(stores_activations_in_16_bits(order.nodes, options)),
         skips_casts_(stores_16_bit_ && options.enabled(kSkipCasts)),
@@ -59,7 +59,7 @@ class Lowering {
   Lowered run(std::span<const Tensor> roots) {
     Lowered out;
     out.stores_rounded = options_.channels_last || stores_16_bit_;
-    if (options_.traits.remake.is_cheap && options_.enabled(kFuse) &&
+    if (options_.traits.recompute.is_cheap && options_.enabled(kFuse) &&
         options_.enabled(kSumDeviations)) {
       tally_.timed(
           kSumDeviations, [&] { sums_.find(roots); }, 0);
@@ -99,7 +99,7 @@ class Lowering {
     if (images_.is_convolution(node)) return images_.add_convolution(node);
     std::vector<Ref> args = args_of(node);
     if (images_.is_rounded_filter(node)) return nodes_.recompute(&node, std::move(args));
-    if (skips_casts_ && is_cast_up(node)) return nodes_.put_off_cast(&node, args[0]);
+    if (skips_casts_ && is_cast_up(node)) return nodes_.delay_cast(&node, args[0]);
     if (images_.is_pooling(node, args))
       return tally_.timed(kPoolingNhwc, [&] { images_.add_pooling(node, std::move(args)); });
     if (images_.is_product(node))
@@ -172,7 +172,7 @@ class Lowering {
 
   /// How a node reads its inputs, as the graph defines it.
   std::vector<Ref> args_of(const Node& node) {
-    if (const Node* x = sums_.summed_by(node); x != nullptr) return {nodes_.ref_of(x)};
+    if (const Node* x = sums_.deviations_of(node); x != nullptr) return {nodes_.ref_of(x)};
     std::vector<Ref> args;
     args.reserve(node.input_count);
     const bool is_contraction = op_info(node.op).kind == OpKind::Contraction;
@@ -313,7 +313,7 @@ class Lowering {
     const int number = nodes_.push(node.op, node);
     Item& item = nodes_[number];
     item.args = std::move(args);
-    item.deviations = sums_.summed_by(node) != nullptr;
+    item.deviations = sums_.deviations_of(node) != nullptr;
     if (has_trait(node.op, kSeveralResults)) item.results = op_info(node.op).result_count(node);
     if (permuted) {
       item.shape = channels_last(node.shape);
@@ -373,7 +373,7 @@ class Lowering {
     int item = computed && is_linear(ref, base.shape) ? ref.item : nodes_.copy(ref, node.label);
     // This result gets a copy of its own.
     if (options_.results_apart && nodes_[item].wanted)
-      item = nodes_.copy_again(nodes_.whole(item), node.label);
+      item = nodes_.new_copy(nodes_.whole(item), node.label);
     nodes_[item].wanted = true;
     return item;
   }

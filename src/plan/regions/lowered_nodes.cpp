@@ -54,7 +54,7 @@ int LoweredNodes::copy(const Ref& ref, std::uint32_t label) {
   return known->second;
 }
 
-int LoweredNodes::copy_again(const Ref& ref, std::uint32_t label) {
+int LoweredNodes::new_copy(const Ref& ref, std::uint32_t label) {
   copies_.clear();
   return copy(ref, label);
 }

@@ -29,7 +29,7 @@ class LoweredNodes {
   /// A contiguous copy of what `ref` reads. The same reference is copied only once.
   int copy(const Ref& ref, std::uint32_t label);
   /// Copies `ref` even if it was copied before.
-  int copy_again(const Ref& ref, std::uint32_t label);
+  int new_copy(const Ref& ref, std::uint32_t label);
 
   /// Reads an item from end to end.
   Ref whole(int item) const;
@@ -52,7 +52,7 @@ class LoweredNodes {
   const std::vector<Ref>* arguments_of_recomputed(const Node* node) const;
   /// Delays a cast: it becomes an item when a user reads it. Convolutions may read `input`
   /// directly.
-  void put_off_cast(const Node* cast, const Ref& input) { casts_.emplace(cast, input); }
+  void delay_cast(const Node* cast, const Ref& input) { casts_.emplace(cast, input); }
   /// The input of a delayed cast; null for any other node.
   const Ref* input_of_cast(const Node* node) const;
 

@@ -12,7 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "graph/host_code.h"
-#include "plan/regions/remake.h"
+#include "plan/regions/recompute.h"
 
 namespace tenon {
 namespace {
@@ -34,7 +34,7 @@ class MapBuilder {
       instr_of_[at(group.contraction)] = push(std::move(acc));
     }
     std::vector<int> items = group.items;
-    items.insert(items.end(), group.remade.begin(), group.remade.end());
+    items.insert(items.end(), group.recomputed.begin(), group.recomputed.end());
     std::sort(items.begin(), items.end());
     for (int item : items)
       if (item != group.contraction) add(item);
@@ -135,11 +135,12 @@ class MapBuilder {
     }
     const bool of_row = instr.per_row;
     const int made = instr_of_[at(k)] = push(std::move(instr));
-    if (value_of_[k] != kNoValue && !is_remade(k)) store(made, value_of_[k], item.shape, of_row);
+    if (value_of_[k] != kNoValue && !is_recomputed(k))
+      store(made, value_of_[k], item.shape, of_row);
   }
 
-  bool is_remade(int k) const {
-    return std::binary_search(group_.remade.begin(), group_.remade.end(), k);
+  bool is_recomputed(int k) const {
+    return std::binary_search(group_.recomputed.begin(), group_.recomputed.end(), k);
   }
 
   void store(int source, ValueId value, const Shape& shape, bool per_row) {
@@ -407,7 +408,7 @@ std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fus
       if (owner >= 0 && owner != static_cast<int>(g)) before[g].push_back(owner);
     };
     // The operands of a recomputed item count as dependencies of the group that recomputes it.
-    for (const std::vector<int>* items : {&fused.groups[g].items, &fused.groups[g].remade})
+    for (const std::vector<int>* items : {&fused.groups[g].items, &fused.groups[g].recomputed})
       for (int item : *items) {
         for (const Ref& arg : graph.items[item].args) add(arg.item);
         for (int earlier : graph.items[item].after) add(earlier);
@@ -416,7 +417,7 @@ std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fus
   // A group that recomputes a value from a variable reads the variable before its assignment.
   const std::vector<int> assignment = assignments(graph);
   for (std::size_t g = 0; g < fused.groups.size(); ++g)
-    for (const int item : fused.groups[g].remade)
+    for (const int item : fused.groups[g].recomputed)
       for (const Ref& arg : graph.items[item].args)
         if (const int assign = assignment[at(arg.item)]; assign >= 0)
           if (const int owner = fused.group_of[assign]; owner != static_cast<int>(g))

@@ -82,7 +82,7 @@ bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, cons
 
 /// Chooses engines and kernels for steps without an equal earlier step, in parallel if there are
 /// many. The choices are independent, except for the block counters that kernels take.
-void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<TuneAdvice> advice,
+void choose_side_by_side(Program& program, const EqualSteps& alike, std::span<TuneAdvice> advice,
                          const PlanOptions& options) {
   std::vector<std::size_t> firsts;
   for (std::size_t s = 0; s < program.steps.size(); ++s)
@@ -121,7 +121,7 @@ void keep_choice(Program& program, Step& step, TuneAdvice& advice, const PlanOpt
 
 void choose_engines(Program& program, const PlanOptions& options) {
   std::optional<SharedKernels> shared;
-  std::optional<AlikeSteps> alike;
+  std::optional<EqualSteps> alike;
   if (SharedKernels::serves(program, options))
     shared.emplace(program.values, options);
   else

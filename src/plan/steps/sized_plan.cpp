@@ -82,12 +82,13 @@ std::shared_ptr<const SizedPlan> SizedPlan::learn(const GraphForm& a, const Prog
   std::optional<Lines> graph = fit(a.sizes, b.sizes, first.size, second.size);
   if (!graph) return nullptr;
   out->graph_ = std::move(*graph);
-  if (!out->learn_extents(a) || !out->is_alike_at(first.size) || !out->is_alike_at(second.size))
+  if (!out->learn_extents(a) || !out->has_same_choices_at(first.size) ||
+      !out->has_same_choices_at(second.size))
     return nullptr;
   return out->learn_program(first, second) ? out : nullptr;
 }
 
-bool SizedPlan::foretells(std::int64_t size, const Program& plan) const {
+bool SizedPlan::predicts(std::int64_t size, const Program& plan) const {
   const Program other = skeleton(plan);
   Collect mine, theirs;
   ProgramSizes(mine).program(plan_);
@@ -95,7 +96,7 @@ bool SizedPlan::foretells(std::int64_t size, const Program& plan) const {
   for (const Line& line : numbers_) mine.sizes[line.place] = line.at(size);
   if (mine.words != theirs.words || mine.sizes != theirs.sizes) return false;
   return std::all_of(inner_.begin(), inner_.end(), [&](const Inner& inner) {
-    return inner.plan->foretells(size, *other.steps[inner.step].region.opaque.bodies[inner.body]);
+    return inner.plan->predicts(size, *other.steps[inner.step].region.opaque.bodies[inner.body]);
   });
 }
 
@@ -174,11 +175,11 @@ void SizedPlan::list_extents(const std::vector<Extent>& all) {
   }
 }
 
-bool SizedPlan::is_alike_at(std::int64_t size) const {
+bool SizedPlan::has_same_choices_at(std::int64_t size) const {
   for (const Limit& limit : limits_)
     if (limit.of.holds(limit.size.at(size)) != limit.holds) return false;
   for (const Inner& inner : inner_)
-    if (!inner.plan->is_alike_at(size)) return false;
+    if (!inner.plan->has_same_choices_at(size)) return false;
   std::vector<std::int64_t> values;
   values.reserve(extents_.size());
   for (const Extent& e : extents_) values.push_back(e.base + e.slope * size);
@@ -197,7 +198,7 @@ std::optional<std::int64_t> SizedPlan::size_of(const GraphForm& form) const {
     const bool varies = next != graph_.varying.end() && next->place == k;
     if (form.sizes[k] != (varies ? next++->at(size) : graph_.first[k])) return {};
   }
-  if (!is_alike_at(size)) return {};
+  if (!has_same_choices_at(size)) return {};
   return size;
 }
 

@@ -40,7 +40,7 @@ class SizedPlan {
   std::optional<std::int64_t> size_of(const GraphForm& form) const;
 
   /// Whether a plan made at this size equals the prediction.
-  bool foretells(std::int64_t size, const Program& plan) const;
+  bool predicts(std::int64_t size, const Program& plan) const;
 
   /// The program at that size. `options` must be those of the plans that it was learned from.
   std::shared_ptr<const Program> at_size(std::int64_t size, const PlanOptions& options) const;
@@ -86,7 +86,7 @@ class SizedPlan {
   bool learn_limits(const Sample& a, const Sample& b);
   bool learn_extents(const GraphForm& form);
   void list_extents(const std::vector<Extent>& all);
-  bool is_alike_at(std::int64_t size) const;
+  bool has_same_choices_at(std::int64_t size) const;
 
   std::size_t symbol_ = 0;  // index of the varying size among the graph's sizes
   Lines graph_;

@@ -139,8 +139,8 @@ class KnownGraph final : public CacheEntry {
       const std::optional<std::int64_t> size = learned.plan->size_of(form);
       if (!size || !learned.is_near(*size)) return false;
       if (learned.confirmed && learned.serves(*size)) return false;
-      const bool foretold = learned.plan->foretells(*size, program);
-      if (foretold) {
+      const bool predicted = learned.plan->predicts(*size, program);
+      if (predicted) {
         confirmed = learned.confirmed = true;
         learned.least = std::min(learned.least, *size);
         learned.most = std::max(learned.most, *size);
@@ -238,7 +238,7 @@ std::shared_ptr<const Program> known_or_planned(const NumberedOrder& order,
   for (const RoundedCopy& copy : options.copies) {
     form.fixed.push_back(order.index[copy.weight]);
     form.fixed.push_back(static_cast<std::uint64_t>(copy.copy.dtype()) << 1 |
-                         (lies_channels_last(copy.copy, *copy.weight) ? 1 : 0));
+                         (is_stored_channels_last(copy.copy, *copy.weight) ? 1 : 0));
   }
   if (options.tuning != nullptr) planning ^= tuning_state();
   const std::shared_ptr<KnownGraph> graph = known(key_of(form, options.device, planning));

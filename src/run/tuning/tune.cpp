@@ -76,7 +76,7 @@ struct Use {
 };
 
 void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
-                     const AlikeSteps& alike, const PlanOptions& options) {
+                     const EqualSteps& alike, const PlanOptions& options) {
   constexpr double kNeeded = std::numeric_limits<double>::infinity();
   std::map<std::string, Use> uses;
   std::vector<std::optional<TuneChoice>> seconds(advice.size());
@@ -157,19 +157,19 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
     }
   if (mode_ == Tune::Off) return {key, std::nullopt, ""};
   const auto holds = [&](const TuneChoice& choice) {
-    return serves(choice) && all_competed(choice, options.engines, region, values);
+    return serves(choice) && all_were_measured(choice, options.engines, region, values);
   };
   const std::optional<TuneChoice> row = store_.find(key);
   // With measurements requested, a row is used only if the installed engines and versions competed.
   if (row && holds(*row) &&
-      (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
+      (mode_ == Tune::Read || row->rivals == claiming_engines(region, values, options.engines)))
     return {key, row, "tuned"};
   const TuneChoice* ours = mode_ == Tune::Read ? built_in_choices().find(key) : nullptr;
   if (ours != nullptr && holds(*ours)) return {key, *ours, "built in"};
   return {key, std::nullopt, ""};
 }
 
-std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& alike,
+std::vector<TuneAdvice> Tuner::advise(const Program& program, const EqualSteps& alike,
                                       const PlanOptions& options) {
   std::vector<TuneAdvice> advice(program.steps.size());
   std::vector<Unknown> unknown;
@@ -222,7 +222,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       }
       std::optional<TuneChoice> choice = fastest(u.candidates, *bench, kSecondsARegion);
       if (!choice) continue;
-      choice->rivals = rivals_of(*u.region, values, options.engines);
+      choice->rivals = claiming_engines(*u.region, values, options.engines);
       store_.put(u.advice->key, *choice);
       u.advice->choice = std::move(choice);
       u.advice->source = "tuned now";

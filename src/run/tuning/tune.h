@@ -26,7 +26,7 @@ class Tuner final : public Tuning {
   Tuner(std::string gpu, Tune mode, TuneStore& store, MakeBench make_bench)
       : gpu_(std::move(gpu)), mode_(mode), store_(store), make_bench_(std::move(make_bench)) {}
 
-  std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps& alike,
+  std::vector<TuneAdvice> advise(const Program& program, const EqualSteps& alike,
                                  const PlanOptions& options) override;
   TuneAdvice known(const Region& region, std::span<const Value> values,
                    const PlanOptions& options) override;

@@ -121,8 +121,8 @@ std::vector<Candidate> candidates_of(const Region& region, std::span<const Value
   return out;
 }
 
-std::string rivals_of(const Region& region, std::span<const Value> values,
-                      std::span<const Engine* const> engines) {
+std::string claiming_engines(const Region& region, std::span<const Value> values,
+                             std::span<const Engine* const> engines) {
   std::string text;
   for (const Engine* engine : engines) {
     std::string why;

@@ -40,8 +40,8 @@ class Bench {
 std::vector<Candidate> candidates_of(const Region& region, std::span<const Value> values,
                                      const PlanOptions& options);
 /// Names and versions of the engines that claim the region.
-std::string rivals_of(const Region& region, std::span<const Value> values,
-                      std::span<const Engine* const> engines);
+std::string claiming_engines(const Region& region, std::span<const Value> values,
+                             std::span<const Engine* const> engines);
 
 /// Checks the candidates, times them round-robin, and drops those slower than 1.25 times the best.
 /// A candidate that disagrees or fails is dropped. If the first two configurations of one of our

@@ -334,7 +334,7 @@ bool has_adapters(const StateDict& state) {
   return first != state.end() && first->first.starts_with(kPrefix);
 }
 
-std::string what_learns(const nn::AnyModule& net) {
+std::string trainable_summary(const nn::AnyModule& net) {
   std::int64_t adapters = 0, others = 0;
   for (const nn::NamedTensor& p : net.named_trainable_parameters())
     (p.name.starts_with(kPrefix) ? adapters : others) += p.tensor.numel();

@@ -43,6 +43,6 @@ bool has_adapters(const StateDict& state);
 
 /// Text such as "learning: 294,912 parameters of adapters and 1,290 others; 124,439,808 are
 /// frozen".
-std::string what_learns(const nn::AnyModule& net);
+std::string trainable_summary(const nn::AnyModule& net);
 
 }  // namespace tenon::train

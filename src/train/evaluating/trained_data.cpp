@@ -238,7 +238,7 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
   // for the task, so that the error names the kind.
   if ((task_->output_form() == OutputForm::Translation) != (given.kind == "text"))
     options.vocabulary = vocabulary_;
-  return std::make_shared<const data::Source>(as_long_as_seen(given, info()), options);
+  return std::make_shared<const data::Source>(with_context_length(given, info()), options);
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,

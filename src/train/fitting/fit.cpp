@@ -60,7 +60,7 @@ void Fit::require_parts_fit() {
 }
 
 // The state that both optimizers share, and the loss scale, are carried over.
-void Fit::go_on_in_next_stage() {
+void Fit::continue_in_next_stage() {
   const StateDict before = t_.optimizer->state_dict();
   const StateDict average = t_.average ? t_.average->state_dict() : StateDict();
   std::optional<LossScale> scale;
@@ -338,7 +338,7 @@ TrainResult Fit::run() {
   });
   if (epoch_is_whole_) end_epoch();
   while (!finished()) {
-    if (stage_due(p_) && !stop_asked()) go_on_in_next_stage();
+    if (stage_due(p_) && !stop_asked()) continue_in_next_stage();
     if (stop_asked() || !epoch()) {
       result_.reason = StopReason::Interrupted;
       break;

@@ -147,7 +147,7 @@ class Fit {
   void take_other_cut(const Progress& saved);
   void change_stage();
   void require_parts_fit();
-  void go_on_in_next_stage();
+  void continue_in_next_stage();
   void open_steps();
   bool epoch();
   // A queued step whose results have not been read.
@@ -193,7 +193,7 @@ class Fit {
   io::Metadata metadata(io::Metadata more) const;
   Checkpoint state();
   void checkpoint();
-  void checkpoint_aside();
+  void checkpoint_in_background();
   void settle_checkpoint();
   void before_results() const {
     if (o_.before_results) o_.before_results();

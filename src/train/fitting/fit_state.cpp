@@ -45,12 +45,12 @@ void Fit::prepare() {
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
-  if (o_.write_beside) o_.write_beside(folder_->path());
+  if (o_.write_extra_files) o_.write_extra_files(folder_->path());
   folder_->open_logs(p_, own_metrics(task_));
   folder_->append_json(json_begin_line(o_.resume ? "resume" : "start", p_, total_,
                                        t_.optimizer->describe(), device_text()));
   if (last_saved_ < 0)
-    checkpoint_aside();
+    checkpoint_in_background();
   else
     write_settings();
 }
@@ -241,7 +241,7 @@ void Fit::checkpoint() {
 
 // Writes the first checkpoint. On a GPU another thread writes it while the first steps are compiled
 // and run.
-void Fit::checkpoint_aside() {
+void Fit::checkpoint_in_background() {
   if (current_device().kind == Device::Kind::Cpu) {
     checkpoint();
     return write_settings();

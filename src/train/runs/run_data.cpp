@@ -101,7 +101,7 @@ std::vector<std::string> places_of(const DataSource& source) {
 
 }  // namespace
 
-bool read_alike(const DataSource& a, const DataSource& b) {
+bool have_same_reading(const DataSource& a, const DataSource& b) {
   if (!a.has_path() || !b.has_path()) return a.text == b.text;
   return a.kind == b.kind && a.paths.size() == b.paths.size() && a.test.empty() == b.test.empty() &&
          a.options == b.options;
@@ -161,7 +161,7 @@ std::string read_as_run(const DataSource& given, const DataSource& own) {
   return out;
 }
 
-std::string as_long_as_seen(const DataSource& source, const models::Info& model) {
+std::string with_context_length(const DataSource& source, const models::Info& model) {
   if (source.option("length")) return source.text;
   const bool windows = model.tokens && source.kind == "text",
              lines = source.kind == "lines" && model.takes_tokens() &&

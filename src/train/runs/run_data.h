@@ -44,11 +44,11 @@ std::string read_as_run(const DataSource& given, const DataSource& own);
 
 /// Whether two sources read and split their samples in the same way, whatever their paths: same
 /// kind, same number of files, same options.
-bool read_alike(const DataSource& a, const DataSource& b);
+bool have_same_reading(const DataSource& a, const DataSource& b);
 
 /// The source with the length of text windows set to the network's context, and lines limited to
 /// it, unless the source sets a length.
-std::string as_long_as_seen(const DataSource& source, const models::Info& model);
+std::string with_context_length(const DataSource& source, const models::Info& model);
 
 /// Number of tokens of one text that a model gets: the length it was trained with for "lines:FILE",
 /// else its context.

@@ -349,7 +349,7 @@ Stage Session::unfreeze() {
   make_optimizer();
   net = whole;
   make_loaders();
-  if (tell) tell(cat("from epoch ", run.frozen.until_epoch + 1, " on, ", what_learns(net)));
+  if (tell) tell(cat("from epoch ", run.frozen.until_epoch + 1, " on, ", trainable_summary(net)));
   return {net, optimizer.get(), train.get(), validation.get(), test.get()};
 }
 
@@ -378,7 +378,7 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   make_loaders();
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
   if (!run.frozen.layers.empty() || adapted)
-    notes.push_back(cat(what_learns(net), until_released(run.frozen)));
+    notes.push_back(cat(trainable_summary(net), until_released(run.frozen)));
   const bool drawn = train->options().sampling.any();
   if (drawn)
     notes.push_back(cat("each epoch draws ", train->epoch_size(),

@@ -100,7 +100,7 @@ std::vector<Answer> answers_of(const CompiledFunction& scores_of, const data::Sp
       const data::SpanWindow& window = set.windows()[at(from + k)];
       const std::span<const float> row(scores.data() + k * 2 * places, at(2 * places));
       take_window(found[at(window.question)], *set.questions()[at(window.question)].text, window,
-                  set.behind_question(window), row.first(at(places)), row.last(at(places)));
+                  set.text_start(window), row.first(at(places)), row.last(at(places)));
     }
   }
   std::vector<Answer> out;

@@ -90,8 +90,8 @@ void TileCompiler::limit_parts(std::int64_t results, bool inner_kept) {
   const std::int64_t col_blocks = divide_up(p_.length_, cut.columns);
   const std::int64_t row_parts = std::max<std::int64_t>(1, inner_kept ? most : most / col_blocks);
   cut.rows = std::max({cut.rows, divide_up(p_.rows_, row_parts), std::int64_t{1}});
-  // A partial result is filled, reduced and combined: its chunk should have at least eight times
-  // its work.
+  // Each partial result is filled, reduced and combined, which is extra work. A chunk should have
+  // at least eight times that work.
   const std::int64_t wanted =
       inner_kept && col_blocks > 1 ? 8 : 8 * results / std::max<std::int64_t>(1, cut.columns);
   if (cut.rows < wanted && p_.rows_ > 1)

@@ -16,7 +16,7 @@ namespace {
 // The axes of [batch, rows, columns] that an epilogue reduces: one result per row.
 constexpr std::uint32_t kReducedAxes = 0b101;
 
-constexpr std::int64_t kTileBytes = kCpu.first_cache;  // wanted for all registers
+constexpr std::int64_t kTileBytes = kCpu.first_cache;  // preferred size of all registers together
 constexpr std::int64_t kTallTileBytes = kCpu.second_cache / 2;
 
 RandomKind random_kind(const MapInstr& instr) { return instr.attrs.as<RandomAttrs>().kind; }
@@ -41,7 +41,7 @@ std::int64_t tile_number(DType dtype, Scalar number) {
       return static_cast<std::uint32_t>(whole);
     case DType::Int64:
       return whole;
-    case DType::Float16:  // computed with in float32, and rounded where the result is stored
+    case DType::Float16:  // computed in float32 and rounded when the result is stored
     case DType::BFloat16:
     case DType::Float32:
       return std::bit_cast<std::uint32_t>(static_cast<float>(number.real()));

@@ -54,8 +54,8 @@ class TileCompiler {
   bool is_loaded(ValueId value) const;
   bool is_stored(ValueId value) const;
   void choose_tile(std::int64_t elements);
-  /// True if memory is read across its order (a transposition). Tiles then hold several rows, as
-  /// blocks of pieces of rows where the pieces may be separate.
+  /// True if memory is read in another order than it is stored (a transposition). A tile then holds
+  /// several rows or, where rows may be cut, pieces of several rows.
   bool reads_across() const;
   bool may_block() const;
   bool has_whole_rows() const { return p_.tile_length_ == p_.length_; }
@@ -84,7 +84,8 @@ class TileCompiler {
   /// Emits one loop for all element operations of the program, if such a loop exists.
   bool emit_fused();
   bool may_fuse() const;
-  /// True also if the view is not overwritten at all.
+  /// False if a store to the same value uses another offset or other strides. True if no store
+  /// overwrites the view.
   bool is_overwritten_in_place(const TileView& v) const;
   /// A view as memory that a fused loop accesses directly.
   int memory_slot(int v);
@@ -117,8 +118,8 @@ class TileCompiler {
   bool rounds_in_store(int i) const;
   int emit_cast(int i);
   void emit_row_reduce(int i);
-  /// The slot of a running result: a register of the tile for whole rows, otherwise kept along the
-  /// row. It starts as `bits`.
+  /// The slot of a running result, which starts as `bits`. For tiles of whole rows it is a register
+  /// of the tile, otherwise it lives until the end of the row.
   int running_slot(TileType type, std::int64_t bits);
   int emit_sum(const MapInstr& instr, int x, TileType source);
   int emit_arg(const MapInstr& instr, int x, TileType source);
@@ -146,12 +147,12 @@ class TileCompiler {
   const MapProgram& map_;
   const std::span<const Value> values_;
   const bool epilogue_, whole_rows_;  // tiles may hold several rows
-  bool tall_ = false;  // more rows than the tile size requires: memory is read across
+  bool tall_ = false;                 // extra rows, because memory is read transposed
   std::vector<View> raw_;
   std::vector<std::int64_t> sizes_;
   std::vector<std::vector<std::int64_t>> merged_;
   std::vector<Level> level_;
-  std::vector<int> depth_;  // row reductions that a value waits for
+  std::vector<int> depth_;  // number of row reductions before the value
   int last_depth_ = 0;
   std::int64_t cost_ = 0;
   std::vector<ValueId> loaded_, stored_;

@@ -33,7 +33,8 @@ class FormWriter {
   }
 
  private:
-  /// An instruction whose result a 16-bit store rounds itself.
+  /// The instruction whose result a store of instruction i writes. A store rounds to bfloat16
+  /// itself, so a cast that only the store reads is skipped.
   int stored(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     const bool rounds = instr.code == MapCode::Compute && instr.op == Op::Cast &&
@@ -108,8 +109,8 @@ class FormWriter {
 
 }  // namespace
 
-// Rows of a tile that a fused loop takes one after another are few. Addresses of sums must not
-// depend on the column.
+// A fused loop processes the rows of a tile one after another, so rows must not be too short.
+// Addresses of sums must not depend on the column.
 bool TileCompiler::may_fuse() const {
   if (p_.passes_.size() != 1 || last_depth_ > 0 || p_.length_ < kShortestFused) return false;
   for (std::size_t s = 0; s < map_.stores.size(); ++s)

@@ -52,9 +52,9 @@ void TileCompiler::merge_axes() {
   merged_.assign(raw_.size(), {});
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const int d = axes[k];
-    const bool keep_apart =
+    const bool is_separate =
         epilogue_ || (map_.has_rows && d == row_axis) || !merges(k == 0 ? -1 : axes[k - 1], d);
-    if (keep_apart || sizes_.empty()) {
+    if (is_separate || sizes_.empty()) {
       sizes_.push_back(map_.space[d]);
       for (std::size_t v = 0; v < raw_.size(); ++v) merged_[v].push_back(raw_[v].stride[d]);
     } else {

@@ -104,7 +104,7 @@ struct TileColumn {
 struct TileFused {
   decltype(FusedLoop::run) loop = nullptr;
   std::vector<int> elements, scalars, outs;
-  std::vector<bool> per_row;  // of scalars: one for each row of the tile
+  std::vector<bool> per_row;  // by scalar: true if each row of the tile has its own value
 };
 
 /// How the iteration space is cut: into blocks of rows, and of columns where that is allowed.
@@ -118,8 +118,8 @@ struct TileChunks {
   std::int64_t lead = 1;        // split_results: steps
 };
 
-/// What runs the program: a map region, over the whole iteration space; or a contraction, whose
-/// epilogue the program is, over rectangles of an unmerged space [batch, rows, columns]. Tiles of
+/// The caller of the program. A map region runs it over the whole iteration space. A contraction
+/// runs it as its epilogue, over rectangles of an unmerged space [batch, rows, columns]. Tiles of
 /// an epilogue never span rows, unless the rectangles are whole rows without gaps.
 enum class TileUse : std::uint8_t { LoopNest, Epilogue, RowsEpilogue };
 
@@ -130,7 +130,8 @@ class TileProgram {
   void run(const Binding& binding) const;
   std::size_t workspace_bytes(int threads) const;
   /// Prefetches the parts of the program that run() reads. In a plan of thousands of steps the
-  /// program is not in cache when its step starts, and one part leads to the next.
+  /// program is not in cache when its step starts, and the address of each part is read from the
+  /// part before it.
   void prefetch() const;
 
   /// Runs a rectangle of an epilogue's space. `scratch`: scratch_bytes() of this worker, 64-byte

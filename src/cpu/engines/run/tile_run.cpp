@@ -15,7 +15,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kFusedAhead = 16 * kCpu.line_bytes;
-constexpr std::int64_t kMostFetched = kCpu.first_cache / 8;  // bytes of a row ahead, of each value
+// Most bytes of each value that are prefetched for a row.
+constexpr std::int64_t kMostFetched = kCpu.first_cache / 8;
 
 }  // namespace
 

@@ -165,7 +165,7 @@ struct TileSpan {
 // Consecutive parts of one worker's memory.
 class Cuts {
  public:
-  explicit Cuts(float* memory) : memory_(memory) {}  // null: only to be measured
+  explicit Cuts(float* memory) : memory_(memory) {}  // null: only the size is measured
   float* floats(std::int64_t count) {
     const std::int64_t at = std::exchange(taken_, taken_ + round_up(count, kLineFloats));
     return memory_ == nullptr ? nullptr : memory_ + at;
@@ -178,7 +178,7 @@ class Cuts {
   std::int64_t taken_ = 0;
 };
 
-// Shared by both directions: the scores of a tile, scaled and masked.
+// Used forward and backward: computes the scores of a tile, scaled and masked.
 class Attention {
  protected:
   Attention(const AttentionShape& shape, const AttentionInputs& in)

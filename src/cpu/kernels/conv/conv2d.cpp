@@ -21,8 +21,9 @@ bool is_product(const ConvShape& s) {
          s.pad_w == 0;
 }
 
-// A 1 x 1 filter does not depend on the rows of the image. Pixels are cut into rows of a whole
-// number of vectors where that divides, so that tiles need neither row ends nor sorting.
+// A 1 x 1 filter does not depend on the rows of the image. If the number of pixels allows it, the
+// pixels are regrouped into rows of whole vectors. Tiles then need no code for row ends and no
+// sorting.
 ConvShape in_even_rows(const ConvShape& s) {
   constexpr std::int64_t kVector = 16;
   const bool pointwise = s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 &&

@@ -3,8 +3,8 @@
 // several taps of a filter's row.
 //
 // Positions continue over the ends of rows. The results between rows are dropped when tiles are
-// transposed to NCHW on the way out. The whole reduction stays in the tile's registers. Up to some
-// hundred channels the copies in and out are the bound, beyond that arithmetic.
+// transposed to NCHW on the way out. The whole reduction stays in the tile's registers. Up to a few
+// hundred channels the copies in and out bound the time; with more channels, arithmetic does.
 #include <algorithm>
 
 #include "base/index.h"
@@ -16,7 +16,8 @@
 namespace tenon::cpu {
 namespace {
 
-// Images are cut to occupy the threads, whatever the work: tiles process each part quickly anyway.
+// Images are cut until all threads have work, even if the parts are small: tiles process each part
+// quickly anyway.
 constexpr UnitLimits kLimits{2 * kCpu.chunk_multiply_adds, 0, kCpu.second_floats() / 2};
 constexpr std::int64_t kStepFloats = kBlockWords * kBlockEdge;  // of packed filters
 constexpr std::int64_t kTileFloats = kBlockEdge * kBlockEdge;

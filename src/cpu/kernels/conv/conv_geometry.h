@@ -47,7 +47,7 @@ struct Planes {
   std::int64_t row_origin = 0, col_origin = 0;  // input coordinate of plane row and column 0
   std::int64_t row_phases = 1, col_phases = 1;
   std::int64_t kept_rows = 1,
-               kept_cols = 1;        // phases that are copied: a single tap reads the first
+               kept_cols = 1;        // phases that are copied; a single tap reads only the first
   std::int64_t rows = 0, width = 0;  // of one phase
 
   std::int64_t phase_size() const { return rows * width; }

@@ -11,7 +11,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kManyChunks = 2 * kCpu.many_chunks;
-constexpr std::int64_t kFewFloats = kCpu.second_floats() / 16;  // of filters: packed by the caller
+// Fewer filter floats are packed by the calling thread alone.
+constexpr std::int64_t kFewFloats = kCpu.second_floats() / 16;
 
 std::int64_t worker_floats(const TileBody& body) {
   const std::int64_t result = body.pass().out_channels * body.cut().unit_pixels;

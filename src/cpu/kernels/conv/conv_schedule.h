@@ -17,7 +17,7 @@ struct UnitCut {
   std::int64_t words = 0;        // of input channels: channels, or pairs of them
   std::int64_t steps = 0;        // of all phases together
   std::int64_t panels = 0;       // of output channels
-  std::int64_t step_floats = 0;  // of one panel's packed filters
+  std::int64_t step_floats = 0;  // of one panel's packed filters in one step
   Planes planes;
   std::int64_t band = 0, bands = 0;  // rows of the longest phase
   std::int64_t units = 0, units_per_chunk = 1;

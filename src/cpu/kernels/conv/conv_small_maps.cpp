@@ -15,8 +15,8 @@ constexpr std::int64_t kMostPixels = 32, kMostTaps = 49, kMostRow = 32768;
 
 std::int64_t row_of(const ConvShape& s) { return s.c * s.h * s.w; }
 
-// For every tap: its distance, its weight for each element of the row, and all bits of an element
-// that it reads.
+// For every tap: its distance, its weight for each element of the row, and a mask with all bits set
+// for each element that the tap reads.
 class Taps {
  public:
   Taps(const ConvShape& shape, ConvPass pass, const float* weights, void* memory)

@@ -22,20 +22,21 @@
 namespace tenon::cpu {
 namespace {
 
-// A chunk may have less arithmetic than a product's, because it also copies planes.
+// A chunk may have fewer multiply-adds than a chunk of a matrix product, because it also copies
+// planes.
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
 constexpr UnitLimits kVectorLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
 constexpr std::int64_t kVectorStretch = 64;  // elements of a filter transposed at a time
 constexpr std::int64_t kRunPixels = 32;      // pixels transposed at a time
-// Most steps that are added one after another: more than networks use, because the order of a sum
-// decides its bits.
+// Most steps that are summed one after another. Networks have fewer steps, so the limit does not
+// change the order of their sums, which would change the bits.
 constexpr std::int64_t kMostSteps = 16384;
 
 // Scratch of tiles: one tile of any kind, or a run of channel-lane tiles.
 constexpr std::int64_t kTileScratch = std::max<std::int64_t>(kMaxMr * kMaxNr, kRunPixels* kMaxNr);
 
-// Cost of one image, in multiply-adds of one vector plus the way out; the file's head describes the
-// two forms.
+// Cost of one image, in vector multiply-adds: the arithmetic, and the work of storing the tiles.
+// The head of this file describes the two forms.
 double channel_lanes_cost(const Correlation& pass, std::int64_t steps, int lanes) {
   const double pixels = static_cast<double>(pass.out_h * pass.out_w);
   return pixels * static_cast<double>(divide_up(pass.out_channels, lanes)) *
@@ -202,7 +203,7 @@ class VectorBody final : public TileBody {
     channel_lanes_ = channel_lanes_cost(pass_, steps, kernels_.lanes) <
                      pixel_lanes_cost(pass_, steps, cut_.planes, kernels_.lanes);
     // Planes that would be copied word for word are read in place; for 1 x 1 filters also a band of
-    // rows. Not by pixel vectors that reach beyond the last pixel.
+    // rows. Pixel vectors that reach beyond the last pixel need the copy.
     in_place_ = words_ && is_pointwise(pass_) &&
                 (channel_lanes_ || in_whole_vectors(pass_, kernels_.lanes));
     if (in_place_) cut_.planes = whole_planes(pass_.rows, pass_.cols);
@@ -238,7 +239,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // The same if all channels of several pairs are contiguous and fit a stretch.
+  // The same for several pairs at once, if all their channels are contiguous and fit a stretch.
   void pack_run(const Phase& phase, ConvOperand w, std::int64_t at, int lines, std::int64_t c,
                 std::int64_t words, float* dst) const {
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
@@ -532,7 +533,7 @@ class VectorBody final : public TileBody {
   const Math math_;
   const bool pairs_, words_;
   bool channel_lanes_ = false;
-  bool in_place_ = false;   // a band is read where it is
+  bool in_place_ = false;   // a band is read without a copy
   bool spread_ = false;     // channels in lanes, by spread tiles: planes are whole
   int nv_ = 1, width_ = 1;  // width: of a packed filter panel, in channels
 };

@@ -22,7 +22,7 @@ constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 4;
 constexpr std::int64_t kPositions = 512;  // least positions of a stretch if images are small
 constexpr std::int64_t kPartSteps = 32;   // least steps of a part's block tiles
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
-constexpr std::int64_t kFilled = 6;       // one part in kFilled of a tile is enough
+constexpr std::int64_t kFilled = 6;       // a tile is used if 1 / kFilled of it is filled
 
 // Taps of a filter's row that are neighbours in the planes.
 std::int64_t taps_of_run(const ConvShape& s) { return s.stride_w == 1 && s.dil_w == 1 ? s.s : 1; }
@@ -35,7 +35,7 @@ class BlockWeights final : public WeightBody {
     cut_.panel_floats = kBlockEdge * row_length();
     cut_.images_per_word = 2;
     cut_bands(shape, kPlaneFloats, cut_);
-    // A part's sums are written once, which does not pay for few steps.
+    // Each part writes its sums once. With few steps, writing costs more than the part gains.
     const std::int64_t positions = positions_of(shape.p);
     const std::int64_t parts = std::clamp(cut_.image_words * positions / kBlockWords / kPartSteps,
                                           kMostParts / 2, kMostParts);
@@ -135,7 +135,8 @@ class BlockWeights final : public WeightBody {
         cut_.stretch_words * cut_.image_floats() + kBlockWords * cut_.channels + 2 * kBlockEdge,
         16);
   }
-  // Rows of dy are copied in whole vectors: over their end, and from beyond the end of the copy.
+  // Rows of dy are copied in whole vectors, so a copy writes beyond the end of its row and reads
+  // beyond the end of its source.
   std::int64_t copy_at() const {
     return dy_at() + round_up(cut_.stretch_words * positions_of(cut_.band) * kBlockEdge +
                                   cut_.planes.width + kBlockWords,

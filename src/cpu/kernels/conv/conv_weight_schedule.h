@@ -21,7 +21,7 @@ struct ImageCut {
   std::int64_t images_per_word = 1, image_words = 0;
   Planes planes;
   std::int64_t band = 0;           // output rows of a stretch
-  std::int64_t stretch_words = 1;  // words of images of a stretch, more than one of whole images
+  std::int64_t stretch_words = 1;  // words of images of a stretch; above 1 only for whole images
   std::int64_t parts = 0, words_per_part = 0;
 
   std::int64_t image_floats() const { return channels * planes.size(); }

@@ -88,7 +88,7 @@ class VectorWeights final : public WeightBody {
   }
 
   // Planes that would be copied word for word are read in place; for 1 x 1 filters also a band of
-  // rows. Not by pixel vectors, which may reach beyond the last pixel.
+  // rows. Pixel vectors need the copy, because they may reach beyond the last pixel.
   const float* copy_x(ConvOperand x, const Stretch& stretch, float* copied) const override {
     const bool whole = reach_ != XRows::Packed && cut_.planes.whole() && stretch.row == 0;
     if (in_place_ || (words_ && whole))
@@ -338,7 +338,7 @@ class VectorWeights final : public WeightBody {
   const Math math_;
   const bool pairs_;
   const bool pixel_lanes_;
-  const bool words_, in_place_;  // in place: a band is read where it is
+  const bool words_, in_place_;  // in place: a band is read without a copy
   const XRows reach_;
   const int nv_, width_;
   const std::int64_t taps_, rows_;  // rows of the product: channels * taps

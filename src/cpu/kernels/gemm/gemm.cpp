@@ -23,10 +23,10 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kPackWords = kCpu.second_floats() / 8;  // packed by one chunk, at least
+constexpr std::int64_t kPackWords = kCpu.second_floats() / 8;  // fewest words that one chunk packs
 constexpr std::int64_t kTilesWork = 1 << 16;  // multiply-adds of one chunk of small products
-constexpr std::int64_t kPackPanels = 8;       // of one chunk, where there are enough
-constexpr std::int64_t kPackStretch = 64;     // of the reduction, packed at a time
+constexpr std::int64_t kPackPanels = 8;       // panels that one chunk packs, if there are enough
+constexpr std::int64_t kPackStretch = 64;     // steps of the reduction that are packed at a time
 
 std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
   return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
@@ -130,7 +130,8 @@ class Product {
   }
 
   // If the source is not contiguous along the reduction, neighbouring panels are in the same pages;
-  // then a stretch of all panels is packed at a time. Otherwise panel after panel.
+  // then a stretch of all panels is packed at a time. Otherwise panels are packed one after
+  // another.
   template <class F>
   static void for_stretches(std::int64_t k, const PanelSource& source, F f) {
     const std::int64_t stretch = source.k_stride == 1 ? k : kPackStretch;
@@ -474,12 +475,13 @@ bool is_few_tiles(const GemmPlan& plan) {
          plan.k <= std::min(plan.kb, plan.kc);
 }
 
-// Products of few tiles each, which take less time than the loops over blocks and chunks would.
+// Products of few tiles each. The loops over blocks and chunks would take longer than such a
+// product.
 class SmallProducts {
  public:
   SmallProducts(const Gemm& g, const GemmPlan& plan, const KernelSet& kernels)
       : g_(g), plan_(plan), kernels_(kernels), tiles_(kernels.strided[0][vectors(plan)]) {
-    if (g.math != Math::F32) return;  // packing rounds
+    if (g.math != Math::F32) return;  // packing would round the operands
     by_rows_ = g.b.dtype == DType::Float32 && g.b.col_stride == 1 && g.b.row_stride >= 0;
     last_row_ = (g.shape.k - 1) * g.b.row_stride;
     end_ = batch_offset(g.b, g.shape.batch - 1) + last_row_ + g.shape.n;
@@ -557,7 +559,7 @@ class SmallProducts {
     args.b = packed, args.b_step = plan_.nr;
   }
 
-  static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads where they are
+  static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads without packing
   static constexpr std::int64_t kLongestStep = 1'000'000;  // 256 of them fit in 32 bits
 
   const Gemm& g_;
@@ -621,7 +623,7 @@ Operand transposed(const Operand& x) {
   return out;
 }
 
-// The blocks of that row, given to an epilogue as blocks of the column.
+// Passes the blocks of that row to the epilogue as blocks of the column.
 void transposed_epilogue(void* context, const ResultBlock& block) {
   const Epilogue& own = *static_cast<const Epilogue*>(context);
   const Rectangle& row = block.place;
@@ -696,7 +698,8 @@ std::int64_t workspace_floats(const GemmShape& shape, const GemmPlan& plan, int 
 
 std::int64_t most_floats(const GemmShape& shape, Math math, int threads, bool c_is_null) {
   std::int64_t floats = skinny_floats(shape, math);
-  for (const BAlong b : {BAlong::Neither, BAlong::Rows, BAlong::Reduction}) {  // not known here
+  // The strides of B are not known here.
+  for (const BAlong b : {BAlong::Neither, BAlong::Rows, BAlong::Reduction}) {
     const GemmPlan plan = plan_gemm(shape, math, gemm_kernels(shape, math), b);
     floats = std::max(floats, workspace_floats(shape, plan, threads, c_is_null));
   }
@@ -710,7 +713,7 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
   if (shape.k <= 0)
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
   std::int64_t floats = most_floats(shape, math, threads, c_is_null);
-  if (is_column(shape))  // whose result may have a pitch
+  if (is_column(shape))  // computed as a row, and its result may have a pitch
     floats = std::max(floats, most_floats(transposed(shape), math, threads, c_is_null));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }

@@ -31,7 +31,7 @@ struct GemmPlan {
   std::int64_t mb = 0, nb = 0, kb = 0;    // block, in rows, columns and elements of the reduction
   std::int64_t kc = 0;                    // words
   std::int64_t chunk_m = 0, chunk_n = 0;  // panels of one chunk
-  bool b_in_place = false;                // full panels of B are read where they are
+  bool b_in_place = false;                // full panels of B are read without packing
   bool b_streamed = false;                // B is packed by the chunk that reads it
   bool a_kept = false;                    // all of A is packed once, for every block of columns
   std::int64_t parts = 1;                 // SplitK
@@ -50,8 +50,8 @@ struct GemmPlan {
   /// whole result.
   bool chunk_scratch() const { return k_blocks() == 1; }
   std::int64_t scratch() const;
-  /// Floats of one worker's sums between stretches of the reduction; with b_streamed also of the
-  /// stretch of B behind them.
+  /// Floats of one worker's sums between stretches of the reduction; with b_streamed, also of the
+  /// packed stretch of B that follows them.
   std::int64_t partial_sums() const;
 };
 

@@ -3,7 +3,7 @@
 // A register tile is mr rows by nv vectors of results. It reads A as one broadcast scalar a row and
 // B one vector at a time. Elements of packed operands are 32-bit words: a float, or
 // (KernelSet::pairs, Math::Bf16) two neighbouring bfloat16 of the reduction. There is no policy
-// here: gemm.cpp and conv2d.cpp decide what to pack, how to cut and who runs it.
+// here: gemm.cpp and conv2d.cpp decide what to pack, how to cut the work and which thread runs it.
 #pragma once
 
 #include <cstddef>

@@ -528,8 +528,7 @@ void pair_row(const void* src, DType dtype, int count, float* dst) {
   V::store(dst, words);
 }
 
-// Takes the first and every other one of the vectors that hold `count` elements and the elements
-// between them.
+// Stores the elements with even index: src[0], src[2], … `count` of them.
 template <class V>
 [[gnu::always_inline]] inline void take_half(const float* src, int count, float* dst) {
   const int read = 2 * count - 1;
@@ -640,8 +639,8 @@ double burn(std::int64_t rounds, bool pair_words) {
   return burn_words<typename V::single, false>(rounds);
 }
 
-// What does not multiply pairs is the same code with and without them, so it is compiled for
-// V::single alone.
+// Kernels that do not multiply pairs have the same code with and without pairs, so they are
+// compiled for V::single alone.
 template <class V>
 KernelSet make_kernels() {
   using S = typename V::single;

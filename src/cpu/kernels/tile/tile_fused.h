@@ -28,8 +28,8 @@ struct FusedRow {
   const void* elements[kMaxFusedElements];
   std::int64_t ahead[kMaxFusedElements];  // bytes from an element to its prefetch address
   const float* scalars[kMaxFusedScalars];
-  void* outs[kMaxFusedOuts];    // may be elements
-  double* sums[kMaxFusedSums];  // added to
+  void* outs[kMaxFusedOuts];    // may be the arrays of elements
+  double* sums[kMaxFusedSums];  // each is added to
 };
 
 struct FusedLoop {

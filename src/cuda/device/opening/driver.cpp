@@ -77,8 +77,9 @@ std::string_view advice(CUresult result) {
     case CUDA_ERROR_ILLEGAL_INSTRUCTION:
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_ASSERT:
-      return "a kernel went wrong earlier and this process cannot use the GPU any more: start it "
-             "again; if it repeats, run it under compute-sanitizer and report it";
+      return "an earlier kernel failed, so this process can no longer use the GPU: start it again; "
+             "if "
+             "this repeats, run it under compute-sanitizer and report it";
     case CUDA_ERROR_LAUNCH_TIMEOUT:
       return "a display is attached to the GPU and a kernel took too long: use a smaller batch";
     case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -86,7 +87,7 @@ std::string_view advice(CUresult result) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-      return "NVRTC is newer than the driver serves: update the driver, or install the NVRTC of "
+      return "NVRTC is newer than the driver supports: update the driver, or install the NVRTC of "
              "the driver's CUDA version";
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
       return "another process uses the GPU exclusively: check nvidia-smi";

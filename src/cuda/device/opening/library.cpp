@@ -146,7 +146,8 @@ Library open_library(const LibraryName& name) {
       last = open_file(path);
       if (last.handle != nullptr) return last;
     }
-  if (named_by_user(name) && !switched_off(name)) return last;  // dlopen's own words say it best
+  // dlopen's own message is the most precise.
+  if (named_by_user(name) && !switched_off(name)) return last;
   last = Library();
   last.problem = missing_text(name);
   return last;

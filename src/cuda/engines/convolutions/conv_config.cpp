@@ -96,7 +96,7 @@ double cycles(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   work.waits *= chunks;
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results / c.store_vector, results * 4, c.tile.threads);
-  if (s.reduces_channels) work.waits += 4 * gpu.latency;  // of combining them
+  if (s.reduces_channels) work.waits += 4 * gpu.latency;  // for combining the partial results
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);
@@ -147,7 +147,7 @@ double gradient_cycles(const GpuModel& gpu, const ConvShape& s, const ConvConfig
   work.stage(real(patch_units(s, c) * c.chunk), c.by_rows ? 1 : elements, c.tile.threads);
   work.stage(c.tile.m * pixels / (c.by_rows ? 8 : 4), c.aligned == 1 ? 6 : 1.5, c.tile.threads);
   work.multiply(pixels / (2 * s.vector), c.tile);
-  if (c.by_rows) work.waits += gpu.latency;  // of a turn: pieces wait for all before
+  if (c.by_rows) work.waits += gpu.latency;  // a piece waits for all pieces before it
   work.busy *= turns;
   work.waits *= turns;
   const double results = real(c.tile.m) * c.tile.n;

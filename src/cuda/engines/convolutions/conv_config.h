@@ -16,14 +16,14 @@ namespace tenon::cuda {
 
 struct ConvConfig {
   Tile tile{};  // thread_m x thread_n are a warp's
-  // A block's pixels: images x rows x columns. For a weight gradient `images` is the cells at a
-  // time.
+  // A block's pixels: images x rows x columns. For a weight gradient `images` is the number of
+  // cells at a time.
   std::int64_t images = 1, rows = 1, columns = 1;
-  std::int64_t chunk = 1;  // groups of units that are staged at a time; of a gradient, of a block
-  std::int64_t cells = 1;  // of a block, of a filter gradient
+  std::int64_t chunk = 1;  // groups of units staged at a time; weight gradient: of a block
+  std::int64_t cells = 1;  // weight gradient: cells of a block
   // Uses conv_rows.cuh. For a weight gradient: loads images by pieces (conv_pieces.cuh).
   bool by_rows = false;
-  int store_vector = 1;  // neighbours that the epilogue gets at once; by_rows: that are loaded so
+  int store_vector = 1;  // neighbours that the epilogue gets (by_rows: that are loaded) at once
   int aligned = 1;       // pixels of the gradient that can be loaded at once
   std::int64_t shared_bytes = 0;
   double cycles = 0;  // expected

@@ -18,7 +18,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kEighth = 8;  // pixels of a row that a lane has in the end
+constexpr std::int64_t kEighth = 8;  // pixels of a row whose results a lane holds at the end
 
 // m, n, 0, threads, 0, thread_m, thread_n; threads / n groups of warps share k.
 constexpr Tile kTiles[] = {

@@ -24,8 +24,8 @@ struct ConvShape {
   GemmMath math = GemmMath::Bf16;
   bool filter_gradient = false;
   bool shifts = false;      // units hold the taps of a row
-  bool whole = false;       // no unit ends early
-  bool rows_first = false;  // filters: neighbouring filters are nearer than neighbouring groups
+  bool whole = false;       // every unit is full
+  bool rows_first = false;  // filters: in memory, the next filter is nearer than the next group
   bool reduces_channels = false;        // in the epilogue
   int vector = 8;                       // elements of a unit
   std::int64_t images = 0, groups = 1;  // of the convolution
@@ -37,7 +37,7 @@ struct ConvShape {
   DType image_dtype = DType::Float32, other_dtype = DType::Float32;
   std::int64_t image_offset = 0, other_offset = 0;  // elements
   ConvImage image;
-  ConvFilters weights;                               // not of filter gradients
+  ConvFilters weights;                               // unused for weight gradients
   std::int64_t image_stride = 0, filter_stride = 0;  // of the result's gradient
   std::int64_t image_step = 0, other_step = 0;       // from a group to the next
 

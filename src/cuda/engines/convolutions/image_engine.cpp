@@ -23,7 +23,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
+constexpr int kThreads = 128, kResident = 4;  // threads of a block; blocks of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
 /// Beyond, filters are in shared memory (cuda/kernels/conv/conv_image_taps.cuh).
@@ -99,12 +99,12 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
 const char* prologue_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
-    return "reads images and filters as they stand in memory";
+    return "applies no prologue to images or filters";
   constexpr const char* kElsewhere = "computes gradients of values in another layout";
   if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
     return "computes gradients that are not 16-bit";
   for (const MapInstr& instr : region.prologue_b.instrs) {
-    if (instr.code == MapCode::Random) return "draws nothing";
+    if (instr.code == MapCode::Random) return "generates no random numbers in a prologue";
     if (instr.code != MapCode::Load) continue;
     View by_filter;
     by_filter.stride[1] = 1;

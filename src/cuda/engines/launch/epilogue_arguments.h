@@ -16,7 +16,7 @@ namespace tenon::cuda {
 struct ArgumentBlock {
   std::vector<std::uint64_t> words;
   std::vector<std::pair<int, ValueId>> pointers;  // word number, value whose address goes there
-  // word number, offset in the kernel's workspace of what the word points to
+  // number of a word; where in the kernel's workspace the word points to
   std::vector<std::pair<int, std::int64_t>> temporaries;
 
   /// Copies the words (at least one) and fills in the addresses of this run.

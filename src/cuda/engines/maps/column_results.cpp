@@ -106,8 +106,9 @@ class Joiner {
 
 }  // namespace
 
-std::optional<MapProgram> made_of_columns(const LoopNest& columns, std::span<const Region> later,
-                                          std::span<const Value> values) {
+std::optional<MapProgram> merge_column_results(const LoopNest& columns,
+                                               std::span<const Region> later,
+                                               std::span<const Value> values) {
   // Values that the kernel stores element by element are complete only when the kernel has ended.
   for (const Region& region : later)
     for (const MapStore& store : columns.map.stores)

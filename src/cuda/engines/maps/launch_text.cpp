@@ -53,10 +53,10 @@ std::string head(const std::string& entry, int threads, int resident) {
 /// Parts in one launch, each with a range of blocks; equal parts share one function.
 struct Side {
   std::string code, members;
-  // With `start` 0: the calls for one block; a call returns if the block had work. In phases: all
-  // of the block's work in every part, from number `block` on in steps of `step`.
+  // Without phases, `start` is 0: the calls for one block, of which the one that has work returns.
+  // In phases: the block's work in every part, from number `block` on in steps of `step`.
   std::string calls;
-  bool searches = false;  // in phases.cuh
+  bool searches = false;  // whether the calls search, with a function of phases.cuh
   std::vector<Part> functions;
   std::int64_t blocks = 0;
 };
@@ -141,13 +141,13 @@ class PhasePrinter {
   explicit PhasePrinter(const Phases& all)
       : form_(all.form), phases_(all.phases), wide_(all.form.wide()) {
     launch_.threads = kJoinedThreads;
-    launch_.resident = form_.by_all;
+    launch_.resident = form_.repeats_first_phase;
   }
 
   PrintedLaunch print() {
     for (std::size_t p = 0; p < phases_.size(); ++p) add_functions(p);
     const bool ends = form_.ends_last();
-    if (form_.by_all) {
+    if (form_.repeats_first_phase) {
       print_call(0, "0", "1");
       calls_ += "  __syncthreads();\n";
     }

@@ -31,7 +31,7 @@ struct PrintedLaunch {
   int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
   struct FirstTicket {
     int word;
-    std::int64_t number;  // among the launch's
+    std::int64_t number;  // of the part's first ticket, among the launch's tickets
   };
   std::vector<FirstTicket> first_tickets;
 };
@@ -43,17 +43,17 @@ struct Titled {
 };
 
 /// Phases of one launch in which no block waits for another. First every block computes a row for
-/// itself (`by_all`), then many blocks work, then the last block to finish does the rest. If there
-/// is no work for many blocks, one block does everything.
+/// itself (`repeats_first_phase`), then many blocks work, then the last block to finish does the
+/// rest. If there is no work for many blocks, one block does everything.
 struct PhaseForm {
-  std::vector<bool> alone;  // by phase that has something to do: whether it is one block's work
-  bool by_all = false;      // every block computes the first phase for itself
+  std::vector<bool> alone;           // by phase with work: whether one block does all of it
+  bool repeats_first_phase = false;  // every block computes the first phase for itself
 
   /// The phase in which many blocks may work.
-  std::size_t wide() const { return by_all ? 1 : 0; }
+  std::size_t wide() const { return repeats_first_phase ? 1 : 0; }
   bool ends_last() const { return wide() + 1 < alone.size() && !alone[wide()]; }
   /// True if no block has to wait for another.
-  bool wait_for_none() const {
+  bool never_waits() const {
     for (std::size_t p = wide() + 1; p < alone.size(); ++p)
       if (!alone[p]) return false;
     return true;

@@ -124,9 +124,9 @@ class MapEngine final : public Engine {
     const PhaseSizes sizes = sizes_of(parts, launch_words(target_));
     const GpuModel& gpu = target_.model;
     double saved = (sizes.phases - 1) * gpu.launch_us;
-    if (sizes.by_all) saved -= gpu.again_us;
+    if (sizes.repeats_first_phase) saved -= gpu.repeated_row_us;
     if (sizes.ends_last) saved -= gpu.last_block_us;
-    if (!sizes.wait_for_none) {
+    if (!sizes.never_waits) {
       *why = "in one launch blocks would have to wait for one another";
     } else if (!sizes.fits) {
       *why = "together they take more arguments than a launch";

@@ -21,11 +21,11 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose kernels one block can do
+constexpr std::int64_t kOneBlockElements = 4096;  // most elements of a one-block region
 constexpr int kOneBlockThreads = 1024;
-constexpr std::int64_t kLongestByAll = 4096;  // longest row that every block of a launch computes
-constexpr std::size_t kPartWords = 125;       // of a part of a launch
-constexpr std::int64_t kFewBlocks = 4;        // whose work behind others' one block does
+constexpr std::int64_t kLongestRepeatedRow = 4096;  // computed by every block for itself
+constexpr std::size_t kPartWords = 125;             // most words of one part's arguments
+constexpr std::int64_t kFewBlocks = 4;  // a later phase of so few blocks may be done by one block
 
 const char* loop_nest_name(const LoopNest& nest) {
   switch (nest.kind) {
@@ -154,9 +154,9 @@ class JoinedParts {
 /// True if every block may compute the row of the first phase for itself at any time. The row's
 /// results must not depend on anything that the launch writes. Values computed from its elements
 /// come after the row, and nothing else may need them.
-bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
+bool can_repeat_first_phase(const MapProgram& map, std::span<const LaunchPart> parts) {
   if (!map.has_rows || !map.reduces.empty() || map.space.rank() != 1 ||
-      map.space.numel() > kLongestByAll)
+      map.space.numel() > kLongestRepeatedRow)
     return false;
   const std::vector<int> depths = depths_of(map);
   const int last = *std::max_element(depths.begin(), depths.end());
@@ -170,7 +170,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
       elements.push_back(store.view.value);
     }
   }
-  std::vector<char> counts(map.instrs.size(), 0);  // needed for the results of the row
+  std::vector<char> counts(map.instrs.size(), 0);  // instructions that the results of the row need
   for (std::size_t i = map.instrs.size(); i-- > 0;) {
     const MapInstr& instr = map.instrs[i];
     if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
@@ -193,7 +193,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
   return true;
 }
 
-/// `few`: number of blocks whose work after the first phase one block takes over.
+/// `few`: after the first phase, one block takes over the work of up to this many blocks.
 PhaseForm form_of(std::span<const LaunchPart> parts, std::int64_t few) {
   std::map<int, std::int64_t> blocks;
   const LaunchPart* first = nullptr;
@@ -205,14 +205,14 @@ PhaseForm form_of(std::span<const LaunchPart> parts, std::int64_t few) {
   PhaseForm form;
   for (const auto& [phase, count] : blocks)
     form.alone.push_back(count <= (form.alone.empty() ? 1 : few));
-  form.by_all = form.alone.size() > 1 && form.alone[0] && !form.alone[1] &&
-                can_be_by_all(first->region->map, parts);
+  form.repeats_first_phase = form.alone.size() > 1 && form.alone[0] && !form.alone[1] &&
+                             can_repeat_first_phase(first->region->map, parts);
   return form;
 }
 
 PhaseForm form_of(std::span<const LaunchPart> parts) {
   PhaseForm form = form_of(parts, 1);
-  return form.wait_for_none() ? form : form_of(parts, kFewBlocks);
+  return form.never_waits() ? form : form_of(parts, kFewBlocks);
 }
 
 Phases phases_of(std::span<const Region> regions, std::span<const Value> values, PrintedMap& out) {
@@ -230,7 +230,7 @@ Phases phases_of(std::span<const Region> regions, std::span<const Value> values,
   }
   Phases all{form_of(parts), {}};
   for (auto& [number, phase] : by_number) all.phases.push_back(std::move(phase));
-  if (all.form.by_all)
+  if (all.form.repeats_first_phase)
     all.phases[0][0].part =
         joined_part(*first, values, {kJoinedThreads, false, written, true}, out);
   return all;
@@ -246,7 +246,7 @@ std::optional<PrintedMap> print_columns_then(std::span<const Region> regions,
   LoopNests nests = split_into_loop_nests(first.map, values);
   if (nests.nests.size() != 1 || nests.nests[0].kind != LoopNestKind::Columns) return {};
   const std::optional<MapProgram> then =
-      made_of_columns(nests.nests[0], regions.subspan(1), values);
+      merge_column_results(nests.nests[0], regions.subspan(1), values);
   if (!then) return {};
   std::vector<ValueId> written;
   for (const Region& region : regions) add_written(region.map, written);
@@ -267,7 +267,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
   PrintedMap out;
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;
-  if (!all.form.wait_for_none())
+  if (!all.form.never_waits())
     throw InternalError(cat(regions[0].title, " and others are not phases of one launch"));
   out.launches.push_back(launch_in_phases(all));
   check_size(out.launches[0].arguments, most_words, regions[0].title);
@@ -312,9 +312,9 @@ PhaseSizes sizes_of(std::span<const LaunchPart> parts, std::size_t most_words) {
   const PhaseForm form = form_of(parts);
   PhaseSizes sizes;
   sizes.phases = static_cast<int>(form.alone.size());
-  sizes.by_all = form.by_all;
+  sizes.repeats_first_phase = form.repeats_first_phase;
   sizes.ends_last = form.ends_last();
-  sizes.wait_for_none = form.wait_for_none();
+  sizes.never_waits = form.never_waits();
   std::int64_t words = 1, tickets = 0;
   for (const LaunchPart& part : parts) {
     if (part.share.blocks == 0) continue;

@@ -33,18 +33,18 @@ PrintedMap print_map(const Region& region, std::span<const Value> values, std::s
 /// Computes the region's needs in a shared launch. Null, or the reason why it cannot share one.
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share);
 /// Joins regions into one launch: next to one another within a phase (Region::phase), phases in
-/// sequence where no block has to wait (PhaseSizes::wait_for_none). Without phases, as few launches
+/// sequence where no block has to wait (PhaseSizes::never_waits). Without phases, as few launches
 /// as can take all arguments.
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
                           std::size_t most_words);
 
 /// A summary of regions in phases.
 struct PhaseSizes {
-  int phases = 0;             // with anything to do
-  bool by_all = false;        // every block computes the first phase, one row, for itself
-  bool ends_last = false;     // the last phase is one block's work: that of the last block to end
-  bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
-  bool fits = true;           // whether one launch takes those
+  int phases = 0;                    // number of phases with work
+  bool repeats_first_phase = false;  // every block computes the first phase, one row, for itself
+  bool ends_last = false;            // one block, the last to end, does the last phase
+  bool never_waits = true;           // whether in one launch no block waits for another
+  bool fits = true;                  // whether one launch can take all arguments
 };
 PhaseSizes sizes_of(std::span<const LaunchPart> parts, std::size_t most_words);
 

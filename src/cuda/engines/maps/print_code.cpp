@@ -141,7 +141,7 @@ std::string print_cast(const std::string& expression, DType from, DType to) {
 }
 
 double element_work(Op op) {
-  if (op_row(op).header != nullptr) return 30;  // a series of its own
+  if (op_row(op).header != nullptr) return 30;  // the function is a series
   return op_row(op).cost.f32 > kStep.f32 ? 10 : 1.5;
 }
 
@@ -163,7 +163,7 @@ std::uint64_t number_word(DType dtype, Scalar number) {
       return small(static_cast<std::int32_t>(whole));
     case DType::Int64:
       return small(whole);
-    case DType::Float16:  // computed with in float32, and rounded where the result is stored
+    case DType::Float16:  // computed in float32 and rounded when the result is stored
     case DType::BFloat16:
     case DType::Float32:
       return small(static_cast<float>(number.real()));

@@ -25,10 +25,10 @@ constexpr std::int64_t kRegisters = 32;  // for the results of these loads
 // two blocks per multiprocessor of a large GPU. The chunks of one tile are limited too, because its
 // last block reads them all.
 constexpr std::int64_t kMomentBlocks = 256, kMomentChunks = 128;
-constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
-constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
-                                            // wide accesses
-constexpr int kMostTile = 16;               // threads with results side by side
+constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory for threads' partial results
+// With fewer float32 results, more threads gain more than wider accesses.
+constexpr std::int64_t kWideAcross = 512;
+constexpr int kMostTile = 16;  // threads with results side by side
 
 class ColumnsPrinter {
  public:
@@ -163,8 +163,8 @@ class ColumnsPrinter {
     while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
   }
 
-  /// Elements of the reduced axes per step of all threads of a result; per thread, with a single
-  /// chunk.
+  /// Elements of the reduced axes that all threads of a result process in one step; and the number
+  /// of such steps, with a single chunk.
   std::int64_t step() const { return std::int64_t{options_.threads / tile_} * reduced_wide(); }
   std::int64_t steps() const { return divide_up(reduced_size_, step()); }
 
@@ -194,7 +194,7 @@ class ColumnsPrinter {
              (blocks() > kBusyBlocks && of_chunk * of_chunk * lanes < steps()))
         of_chunk *= 2;
     }
-    // A second round of combining does not pay for little work.
+    // With little work, a second round of combining costs more than it gains.
     const bool one = options_.one_block || tiles_ > kMostColumnBlocks / 2 || steps() <= 2 * fewest;
     chunks_ = one ? 1 : std::max<std::int64_t>(divide_up(steps(), of_chunk), 1);
     chunk_ = one ? std::max<std::int64_t>(reduced_size_, 1) : of_chunk * step();
@@ -516,7 +516,8 @@ class ColumnsPrinter {
   InstrPrinter printer_;
   ElementPrinter elements_;
   std::vector<Reduction> reductions_;
-  std::vector<int> moments_of_;  // by reduction: the one of deviations that it is taken from, or -1
+  // By reduction: the reduction of deviations that also gives its result, or -1.
+  std::vector<int> moments_of_;
 };
 
 }  // namespace

@@ -462,8 +462,9 @@ class EpiloguePrinter {
   bool uses_position_ = false;
   bool by_rows_ = false;  // reduces some rows at a time
   std::vector<Reduction> sums_;
-  bool channels_ = false;                 // reduces each of them, not the whole
-  std::vector<int> number_, moments_of_;  // by channel sum: its first partial result; whose moments
+  bool channels_ = false;  // reduces each row, not the whole result
+  // By channel sum: its first partial result, and the sum that also gives its moments.
+  std::vector<int> number_, moments_of_;
   int numbers_ = 0;
   int partials_word_ = -1, arrival_word_ = -1;
 };

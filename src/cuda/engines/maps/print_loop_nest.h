@@ -41,9 +41,9 @@ struct PartOptions {
   std::span<const ValueId> written = {};  // by other parts of the launch, earlier or later
   // A row that every block of the launch computes for itself. All blocks store the row's results;
   // only the first block stores the values computed from its elements in the last pass.
-  bool by_all = false;
+  bool in_every_block = false;
   // For a kernel over columns: the program that the block with a result applies to it
-  // (made_of_columns).
+  // (merge_column_results).
   const MapProgram* then = nullptr;
   std::int64_t shared_bytes = 0;  // that a block may ask for
 };

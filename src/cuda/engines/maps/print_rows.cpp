@@ -209,7 +209,7 @@ class RowsPrinter : RowForm {
   /// True if an instruction only asks whether an element is before a column that is the same for
   /// all rows. For N elements the printed code then gets the number of elements before the column,
   /// by one subtraction.
-  bool asks_for_columns_left(int i) const {
+  bool counts_columns_left(int i) const {
     const MapInstr& lt = instr(i);
     return lt.code == MapCode::Compute && lt.op == Op::Lt && printer_.is_column(lt.args[0]) &&
            instr(lt.args[1]).code == MapCode::Number;
@@ -225,7 +225,7 @@ class RowsPrinter : RowForm {
         text = printer_.random_element(i, cat("q", i), "i");
         break;
       case MapCode::Compute:
-        if (asks_for_columns_left(i)) {
+        if (counts_columns_left(i)) {
           text = cat("i < left", i, " ? 1 : 0");
           break;
         }
@@ -256,7 +256,7 @@ class RowsPrinter : RowForm {
     for (const MapReduce& reduce : map_.reduces) any = any || depths_[at(reduce.source)] == p;
     for (const int i : reduced)
       out.line(cat(reductions_[at(i)].type(), " g", i, " = ", reductions_[at(i)].neutral(), ";"));
-    const bool by_first = options_.by_all && any_store;
+    const bool by_first = options_.in_every_block && any_store;
     if (by_first) out.line("if (blockIdx.x == 0) {");
     if (any || any_store || !reduced.empty()) print_elements_of(out, p, needed, reduced, any_load);
     if (by_first) out.line("}");
@@ -294,7 +294,7 @@ class RowsPrinter : RowForm {
       if (store_pass(s) == p && !once_a_row(s))
         out.line(cat(printer_.type(map_.stores[s].source), " y", s, "[N];"));
     for (int i = 0; i < count(); ++i)
-      if (needed[at(i)] && asks_for_columns_left(i))
+      if (needed[at(i)] && counts_columns_left(i))
         out.line(
             cat("const int left", i, " = columns_left(", printer_.get(instr(i).args[1]), ", j);"));
     out.line("#pragma unroll");

@@ -110,10 +110,10 @@ void RowForm::choose_kept() {
     }
   }
   for (int i = 0; i < count(); ++i)
-    if (kept_[at(i)] && is_shared(i)) kept_[at(i)] = !comes_late(i);
+    if (kept_[at(i)] && is_shared(i)) kept_[at(i)] = !is_first_needed_late(i);
 }
 
-bool RowForm::comes_late(int i) {
+bool RowForm::is_first_needed_late(int i) {
   const bool was_kept = kept_[at(i)];
   kept_[at(i)] = false;
   int needing = 0;
@@ -128,7 +128,7 @@ void RowForm::choose_lanes(const InstrPrinter& printer, const ValueTable& values
   for (int i = 0; i < count(); ++i) {
     if (!varies(i) || instr(i).code != MapCode::Load) continue;
     ++loaded;
-    late += is_shared(i) && comes_late(i) ? 1 : 0;
+    late += is_shared(i) && is_first_needed_late(i) ? 1 : 0;
   }
   const std::int64_t kept = std::count(kept_.begin(), kept_.end(), true);
   const auto pow2 = [](std::int64_t n) {

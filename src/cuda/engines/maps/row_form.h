@@ -88,7 +88,7 @@ class RowForm {
   }
   /// True if a single pass, and not the first, needs a load. Loading it there uses no registers
   /// before, and it comes from the cache.
-  bool comes_late(int i);
+  bool is_first_needed_late(int i);
   /// The pass in which an instruction reads its arguments.
   int pass_of_use(int i) const {
     return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];
@@ -105,7 +105,7 @@ class RowForm {
   /// rows and each fits a lane's registers. Returns false if not.
   bool choose_ahead(const InstrPrinter& printer, std::int64_t units);
   /// Operands shared by all rows are loaded again, from the cache. So are rows that could be kept
-  /// only in wider blocks: smaller blocks hide more of one another's waiting.
+  /// only in wider blocks: while one of several smaller blocks waits, another computes.
   void choose_packed(const InstrPrinter& printer);
   /// The only load of a long row of 32-bit elements, if several passes need it, stays in shared
   /// memory. A thread reads only what it has written itself.

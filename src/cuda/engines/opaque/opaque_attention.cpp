@@ -72,7 +72,7 @@ bool is_mapped(const View& view, const Shape& shape) {
   return true;
 }
 
-bool goes_by_warpgroups(const OpaqueCall& call) {
+bool uses_warpgroups(const OpaqueCall& call) {
   const std::size_t operands = call.op.op == Op::AttentionGrad ? kOutputGrad + 1 : kOutput;
   for (std::size_t i = 0; i < operands; ++i)
     if ((i < kOutput || i == kOutputGrad) && !is_mapped(call.op.views[i], call.op.shapes[i]))
@@ -104,7 +104,7 @@ class AttentionKernel final : public Kernel {
     drops_ = has_drops(call);
     has_mask_ = has_mask(call);
     item_ = static_cast<std::int64_t>(item_size(call.dtype(0)));
-    by_warpgroups_ = goes_by_warpgroups(call);
+    by_warpgroups_ = uses_warpgroups(call);
     is_short_ = fits_one_tile();
     type_ = type_name(call.dtype(0), attrs.precision);
     causal_ = attrs.causal;
@@ -346,7 +346,7 @@ class AttentionKernel final : public Kernel {
 bool attention_sums_rows(const OpaqueCall& call) {
   const std::int64_t queries = call.op.shapes[0][1], keys = call.op.shapes[1][1];
   return call.op.op == Op::AttentionGrad && !call.op.out_views.empty() && queries == keys &&
-         queries % kAttentionRows == 0 && goes_by_warpgroups(call);
+         queries % kAttentionRows == 0 && uses_warpgroups(call);
 }
 
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostBf16x6Blocks = 8;  // of a cluster
 
-/// The real sums of a size class may be twice as short as the class's size.
+/// The actual sums of a size class may be half as long as the size of the class.
 bool bf16x6_is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
   return config.splits * config.cluster <= kMostBf16x6Blocks &&
          (config.splits == 1 || 2 * config.splits <= wgmma_steps(s));
@@ -40,7 +40,7 @@ int bf16x6_blocks(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& c
 double bf16x6_microseconds(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& config) {
   constexpr double kShare = 0.7;        // of the tensor cores' rate
   constexpr double kAroundTile = 6000;  // cycles that fill the ring and write the sums
-  constexpr double kAlone = 1.05;       // without a neighbour that shares columns
+  constexpr double kAlone = 1.05;       // factor for blocks without a neighbour that shares columns
   const double multiply_adds =
       6.0 * 128 * kWgmmaColumns * kWgmmaPartsDepth / (kShare * gpu.half);  // cycles a stage
   const int blocks = config.cluster * config.splits;

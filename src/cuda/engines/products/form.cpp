@@ -90,7 +90,7 @@ bool copies_at_once(const OperandForm& o, bool along_k, int vector,
 
 /// Tiles in shared memory have the operand's order in memory.
 void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) {
-  // A prologue takes 8 elements of up to 16 bytes in all, or 4.
+  // A prologue takes 8 elements if they have at most 16 bytes together, otherwise 4.
   std::vector<int> vectors{static_cast<int>(16 / item_size(o.dtype))};
   if (o.prologue != nullptr) vectors = {4};
   if (o.prologue != nullptr && item_size(o.dtype) <= 2) vectors = {8, 4};
@@ -123,8 +123,8 @@ std::int64_t reach(const View& view, const Shape& shape) {
   return sum;
 }
 
-/// Forms of a contraction with other views of its operands must agree in these: digits and batch
-/// axes that stay apart, and whether one matrix serves all batches.
+/// Forms of one contraction with different views of its operands must agree in two things: which
+/// digits and batch axes are not merged, and whether all batches use one matrix.
 struct Likeness {
   bool apart = false;
   std::optional<bool> one_matrix;
@@ -385,7 +385,7 @@ GemmLayout place_layout(const Contraction& c, std::span<const Value> values, con
                         bool first, const View& view) {
   Contraction other = c;
   View& replaced = first ? other.a : other.b;
-  const ValueId value = replaced.value;  // its dtype serves
+  const ValueId value = replaced.value;  // the form needs only the dtype of this value
   replaced = view;
   replaced.value = value;
   const ContractionForm form = Former(other, values, like).run();

@@ -22,16 +22,16 @@ struct OperandForm {
   std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
   bool along_k = true;                          // order of its tiles in shared memory
   int vector = 1;      // elements that can be copied at once: 16 bytes, or 1
-  bool pairs = false;  // of 16-bit ones that cannot, neighbours along k come two at a time
+  bool pairs = false;  // 16-bit elements that cannot: two neighbours along k at a time
 
   // With a prologue, which may belong to either operand of the region:
   const MapProgram* prologue = nullptr;  // the region's
-  DType element = DType::Float32;        // behind it; else dtype
+  DType element = DType::Float32;        // dtype after the prologue; without one, dtype
   std::vector<View> layouts;             // layouts of further operands over the operand
   std::vector<GemmLayout> placed;        // the same over the form's digits
 };
 
-/// The number of the view's layout among the operand's, or one of these.
+/// The number of the view's layout in OperandForm::layouts, or one of these constants.
 inline constexpr int kOwnLayout = -1, kOneElement = -2, kNewLayout = -3;
 int layout_of(const OperandForm& operand, const View& own, const View& view, const Shape& shape);
 

@@ -280,7 +280,7 @@ bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
   return k >= std::int64_t{2} * config.splits * t.k && model.tiles(t) <= kMaxSplitTiles;
 }
 
-/// With the way of adding splits that the model prefers.
+/// A configuration whose splits are added in the way that the model prefers.
 GemmConfig expected_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form,
                            const Tile& tile, std::int64_t splits) {
   GemmConfig config = config_with(c, form, tile, static_cast<int>(splits));
@@ -353,7 +353,8 @@ std::vector<GemmConfig> promising_configs(const GpuModel& gpu, const Contraction
   const Model model(gpu, c, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
-  std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
+  // By tile: the best number of splits and its neighbours.
+  std::vector<std::vector<Estimate>> tiles;
   for (const Tile& t : gemm_tiles(base.math)) {
     std::vector<Estimate> all;
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {

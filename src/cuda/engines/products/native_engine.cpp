@@ -51,7 +51,7 @@ class ContractionKernel : public Kernel {
  public:
   ContractionKernel(const Region& region, const ContractionForm& form, const Parts& parts)
       : form_(form), epilogue_(parts.epilogue), prologues_(parts.prologues), title_(region.title) {
-    form_.a.prologue = form_.b.prologue = nullptr;  // they end with the region
+    form_.a.prologue = form_.b.prologue = nullptr;  // they belong to the region
   }
 
   std::string source() const override {
@@ -247,7 +247,7 @@ class ContractionEngine final : public Engine {
                        is_tiled(region.contraction, contraction_form(region, values));
     can.no_prologues = takes ? nullptr : "applies prologues in float32 and 16-bit types only";
     if (is_channels_last(region.contraction))
-      can.no_prologues = "reads channels-last images as they stand in memory";
+      can.no_prologues = "applies no prologue to channels-last images";
     return can;
   }
 

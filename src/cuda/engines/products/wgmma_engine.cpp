@@ -336,7 +336,7 @@ class WgmmaEngine final : public Engine {
     const std::vector<MapInstr>& instrs = region.map.instrs;
     if (std::count_if(instrs.begin(), instrs.end(), is_read) > kMostRead) return false;
     constexpr int kMostNumbers = 8;  // a lane holds four columns of each; kernels have room for 16
-    int numbers = 0;                 // at most, of a column: some sums are taken from moments
+    int numbers = 0;  // most numbers of a column; some sums are computed from moments
     for (const MapReduce& reduce : region.map.reduces) numbers += reduce.deviations ? 2 : 1;
     if (numbers > kMostNumbers) return false;
     WgmmaSizes sizes = sizes_of(region, values, shape);

@@ -63,8 +63,8 @@ bool has_aligned_rows(const MatrixShape& shape, DType compute) {
 double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contraction& c) {
   constexpr std::int64_t kTile = 64, kShortestSplit = 256;
   constexpr double kShare = 0.7;
-  constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older GPUs
-  constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
+  constexpr double kShareOfOthers = 0.12;  // for 16 bits, with kernels for older GPUs
+  constexpr double kRounds = 4;            // rounds of loads while a multiprocessor starts and ends
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const bool whole = !vendor_is_short(c.compute()) || has_aligned_rows(shape, c.compute());
   // By size class: an incomplete batch is planned like a whole one.
@@ -213,7 +213,7 @@ class LtCall {
     const auto try_to_set = [this](int attribute, auto value) {
       if (cublaslt().cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof value) !=
           CUBLAS_STATUS_SUCCESS)
-        throw NoAlgorithm("cuBLASLt stores no input of GELU: it is older than that");
+        throw NoAlgorithm("this version of cuBLASLt cannot store the input of GELU");
     };
     try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
     try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns);
@@ -291,7 +291,7 @@ class LtKernel final : public Kernel {
     convert(target, values, c_.b, shape.b.rows, cast_b_);
     const std::optional<LtEpilogue> epilogue = fused(region, values);
     if (!epilogue || !call_fused(target, values, shape, *epilogue, rank))
-      call_apart(target, region, values, shape, rank);
+      call_with_separate_epilogue(target, region, values, shape, rank);
     workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + cast_bytes(cast_bias_) +
                       product_bytes_ + conversion_room(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -364,8 +364,9 @@ class LtKernel final : public Kernel {
   }
 
   /// The epilogue is a separate launch after the product.
-  void call_apart(const Target& target, const Region& region, std::span<const Value> values,
-                  const MatrixShape& shape, int rank) {
+  void call_with_separate_epilogue(const Target& target, const Region& region,
+                                   std::span<const Value> values, const MatrixShape& shape,
+                                   int rank) {
     DType result = c_.dtype;
     if (c_.has_epilogue) {
       if (vendor_is_short(result)) result = DType::Float32;

@@ -34,18 +34,19 @@ namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr int kLastPlans = 3, kLargePlans = 2;
-constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over NHWC
+constexpr int kFusedPlans = 2;  // plans that the library compiles for an epilogue over NHWC
 constexpr const char *kFused = "fused-", *kLarge = kMuchMemory, *kLast = "last-",
                      *kFusedLast = "fused-last-";
 
-/// The plan to use, and whether the library computes the epilogue; not given: it does if it can.
-struct Way {
+/// The plan to use, and whether the library computes the epilogue. If `fused` has no value, the
+/// library computes the epilogue if it can.
+struct PlanChoice {
   std::optional<bool> fused;
   int rank = 0;
   bool channels_last = false, large = false;
 };
 
-Way way_named(const std::string& configuration) {
+PlanChoice parse_choice(const std::string& configuration) {
   if (configuration.empty()) return {};
   for (int rank = 0; rank < kPlans; ++rank) {
     if (configuration == std::to_string(rank)) return {false, rank};
@@ -130,15 +131,15 @@ bool is_rounded_first(const Region& region) {
   const auto is_result = [&](int k) {
     return k >= 0 && instrs[at(k)].code == MapCode::Accumulator;
   };
-  const auto takes_it_whole = [&](const MapInstr& instr) {
+  const auto uses_result = [&](const MapInstr& instr) {
     const bool rounds =
         instr.code == MapCode::Compute && instr.op == Op::Cast && instr.dtype == c.compute();
     return !rounds && std::any_of(std::begin(instr.args), std::end(instr.args), is_result);
   };
-  const auto keeps_it = [&](const auto& out) { return is_result(out.source); };
-  return std::none_of(instrs.begin(), instrs.end(), takes_it_whole) &&
-         std::none_of(region.map.stores.begin(), region.map.stores.end(), keeps_it) &&
-         std::none_of(region.map.reduces.begin(), region.map.reduces.end(), keeps_it);
+  const auto stores_result = [&](const auto& out) { return is_result(out.source); };
+  return std::none_of(instrs.begin(), instrs.end(), uses_result) &&
+         std::none_of(region.map.stores.begin(), region.map.stores.end(), stores_result) &&
+         std::none_of(region.map.reduces.begin(), region.map.reduces.end(), stores_result);
 }
 
 CudnnConvolution convolution_of(const Contraction& c) {
@@ -160,30 +161,31 @@ CudnnConvolution convolution_of(const Contraction& c) {
 
 /// The epilogue that the library computes; nothing if it runs after the call.
 std::optional<SimpleEpilogue> epilogue_to_fuse(const Region& region, std::span<const Value> values,
-                                               const Way& way) {
+                                               const PlanChoice& choice) {
   const std::optional<SimpleEpilogue> simple = fusible(region, values);
   const bool rounds = simple && simple->bias == kNoValue && !simple->relu;
-  if (!way.fused.value_or(true) && !rounds) return std::nullopt;
-  if (!simple && way.fused.value_or(false)) throw NotSupported("cuDNN does not do this epilogue");
+  if (!choice.fused.value_or(true) && !rounds) return std::nullopt;
+  if (!simple && choice.fused.value_or(false))
+    throw NotSupported("cuDNN cannot compute this epilogue");
   return simple;
 }
 
 CudnnConvolution with_epilogue(const Contraction& c, std::span<const Value> values,
-                               const SimpleEpilogue& epilogue, const Way& way) {
+                               const SimpleEpilogue& epilogue, const PlanChoice& choice) {
   CudnnConvolution v = convolution_of(c);
   v.result = values[at(epilogue.out)].dtype;
-  v.channels_last = way.channels_last;
-  v.large = way.large;
+  v.channels_last = choice.channels_last;
+  v.large = choice.large;
   v.bias = epilogue.bias != kNoValue;
   v.relu = epilogue.relu;
   return v;
 }
 
 CudnnConvolution without_epilogue(const Region& region, std::span<const Value> values,
-                                  const Way& way) {
+                                  const PlanChoice& choice) {
   CudnnConvolution v = convolution_of(region.contraction);
-  v.channels_last = way.channels_last;
-  v.large = way.large;
+  v.channels_last = choice.channels_last;
+  v.large = choice.large;
   if (region.contraction.has_epilogue) {
     if (vendor_is_short(v.result)) v.result = DType::Float32;
     if (rounds_result(region, values) || is_rounded_first(region))
@@ -261,12 +263,12 @@ class Operand {
 class CudnnKernel final : public Kernel {
  public:
   CudnnKernel(const Target& target, const Region& region, std::span<const Value> values,
-              const Way& way)
+              const PlanChoice& choice)
       : c_(region.contraction),
-        a_(target, c_.a, c_.a_shape, c_.compute(), values, way.channels_last),
-        b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
-    if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
-    if (way.channels_last && !c_.channels_last) transpose_back(target);
+        a_(target, c_.a, c_.a_shape, c_.compute(), values, choice.channels_last),
+        b_(target, c_.b, c_.b_shape, c_.compute(), values, choice.channels_last) {
+    if (!plan_fused(target, region, values, choice)) plan_plain(target, region, values, choice);
+    if (choice.channels_last && !c_.channels_last) transpose_back(target);
     workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + transposed_bytes_ +
                       conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -303,14 +305,14 @@ class CudnnKernel final : public Kernel {
 
  private:
   bool plan_fused(const Target& target, const Region& region, std::span<const Value> values,
-                  const Way& way) {
-    const std::optional<SimpleEpilogue> simple = epilogue_to_fuse(region, values, way);
+                  const PlanChoice& choice) {
+    const std::optional<SimpleEpilogue> simple = epilogue_to_fuse(region, values, choice);
     if (!simple) return false;
-    const CudnnConvolution v = with_epilogue(c_, values, *simple, way);
+    const CudnnConvolution v = with_epilogue(c_, values, *simple, choice);
     try {
-      plan_ = shared_plan(target, v, way.rank);
+      plan_ = shared_plan(target, v, choice.rank);
     } catch (const NotSupported&) {
-      if (way.fused.value_or(false)) throw;
+      if (choice.fused.value_or(false)) throw;
       return false;  // the library fuses only some shapes and types
     }
     out_ = simple->out;
@@ -321,8 +323,8 @@ class CudnnKernel final : public Kernel {
   }
 
   void plan_plain(const Target& target, const Region& region, std::span<const Value> values,
-                  const Way& way) {
-    const CudnnConvolution v = without_epilogue(region, values, way);
+                  const PlanChoice& choice) {
+    const CudnnConvolution v = without_epilogue(region, values, choice);
     if (c_.has_epilogue) {
       epilogue_.emplace(target, region, values, region.map.space, v.result);
       product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(v.result));
@@ -330,7 +332,7 @@ class CudnnKernel final : public Kernel {
       out_ = c_.out;
     }
     result_ = v.result;
-    plan_ = shared_plan(target, v, way.rank);
+    plan_ = shared_plan(target, v, choice.rank);
   }
 
   /// Transposes the result back to NCHW.
@@ -401,8 +403,8 @@ class CudnnEngine final : public Engine {
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
-      // Timed after the first of the others: if time runs out, they are neither all that was
-      // measured nor all that was not.
+      // These come after the first of the other configurations. If the time for measuring ends
+      // early, each group has then been measured in part.
       for (int large = 0; full && rank == 0 && large < kLargePlans; ++large)
         names.push_back(kLarge + std::to_string(large));
     }
@@ -417,19 +419,19 @@ class CudnnEngine final : public Engine {
     if (const std::string& problem = loaded_cudnn().problem; !problem.empty())
       throw NotSupported(cat("cuDNN cannot be used: ", problem));
     return std::make_unique<CudnnKernel>(target_, region, values,
-                                         way_of(configuration, region.contraction, values));
+                                         choice_of(configuration, region.contraction, values));
   }
 
   void announce(const std::string& configuration, const Region& region,
                 std::span<const Value> values) const override {
     if (target_.ordinal < 0 || refusal(region, values) != nullptr) return;
     try {
-      const Way way = way_of(configuration, region.contraction, values);
-      const std::optional<SimpleEpilogue> epilogue = epilogue_to_fuse(region, values, way);
+      const PlanChoice choice = choice_of(configuration, region.contraction, values);
+      const std::optional<SimpleEpilogue> epilogue = epilogue_to_fuse(region, values, choice);
       prefetch_plan(target_,
-                    epilogue ? with_epilogue(region.contraction, values, *epilogue, way)
-                             : without_epilogue(region, values, way),
-                    way.rank);
+                    epilogue ? with_epilogue(region.contraction, values, *epilogue, choice)
+                             : without_epilogue(region, values, choice),
+                    choice.rank);
     } catch (const NotSupported&) {  // NOLINT(bugprone-empty-catch): prepare_as() will say so
     }
   }
@@ -439,24 +441,24 @@ class CudnnEngine final : public Engine {
     std::call_once(started_, [this] { run_on_worker([t = target_] { start_cudnn(t); }); });
   }
 
-  /// Empty for an unusable library, which may be asked too.
+  /// Empty if the library cannot be used; a caller may ask in that case too.
   std::string version() const override {
     const Cudnn& table = loaded_cudnn();
     return table.problem.empty() ? std::to_string(table.cudnnGetVersion()) : std::string();
   }
 
  private:
-  static Way way_of(const std::string& configuration, const Contraction& c,
-                    std::span<const Value> values) {
-    Way way = way_named(configuration);
+  static PlanChoice choice_of(const std::string& configuration, const Contraction& c,
+                              std::span<const Value> values) {
+    PlanChoice choice = parse_choice(configuration);
     // For 16-bit operands the library compiles its kernels with epilogues.
     if (configuration.empty() && keeps_last(c)) {
-      way.channels_last = true;
-      if (!c.tf32()) way.fused = false;
+      choice.channels_last = true;
+      if (!c.tf32()) choice.fused = false;
     }
-    if (way.channels_last && !may_transpose(c, values))
-      throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
-    return way;
+    if (choice.channels_last && !may_transpose(c, values))
+      throw NotSupported("channels-last images of these types or sizes are not passed to cuDNN");
+    return choice;
   }
 
   const char* refusal(const Region& region, std::span<const Value> values) const {

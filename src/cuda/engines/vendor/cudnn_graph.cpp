@@ -1,5 +1,5 @@
 // Builds cuDNN's operation graph of a convolution and makes a plan of one of its proposals. Only
-// proposals that are deterministic and keep the precision count. Equal convolutions share a plan. A
+// deterministic proposals that keep the precision are used. Equal convolutions share a plan. A
 // worker thread can make plans in advance, because each takes milliseconds.
 #include "cuda/engines/vendor/cudnn_graph.h"
 
@@ -20,7 +20,8 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kMostPlanWorkspace = std::int64_t{64} << 20;
-constexpr std::int64_t kLargeShare = 32;  // of the GPU's memory, a large workspace at most
+// A large workspace has at most 1 / kLargeShare of the GPU's memory.
+constexpr std::int64_t kLargeShare = 32;
 
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
@@ -201,7 +202,7 @@ class Operations {
   static void check_operation(cudnnStatus_t status) {
     if (status != CUDNN_STATUS_SUCCESS)
       throw NotSupported(
-          cat("cuDNN does not know this convolution: ", cudnn().cudnnGetErrorString(status)));
+          cat("cuDNN does not support this convolution: ", cudnn().cudnnGetErrorString(status)));
   }
 
   std::vector<std::unique_ptr<CudnnDescriptor>> kept_;
@@ -404,8 +405,8 @@ std::shared_ptr<SharedPlan> find_shared(const Target& target, const CudnnConvolu
   return found;
 }
 
-/// Makes plans on a worker, one per job: after each job the end of the process is told to wait for
-/// the objects that the library has created.
+/// Makes plans on a worker, one per job. After each job the worker calls stop_workers_at_exit(),
+/// because the library may have created static objects during the job.
 class Prefetcher {
  public:
   void add(const Target& target, const CudnnConvolution& convolution, int rank) {
@@ -427,7 +428,7 @@ class Prefetcher {
     if (waiting_.empty() || are_workers_stopped()) return false;
     try {
       run_on_worker([this] { make_next(); });
-    } catch (...) {  // no thread can be had
+    } catch (...) {  // no thread can be created
       waiting_.clear();
       return false;
     }
@@ -470,7 +471,8 @@ class Prefetcher {
 
   std::mutex mutex_;
   std::deque<Order> waiting_;
-  std::deque<std::shared_ptr<SharedPlan>> kept_;  // the latest, which may not have been asked for
+  // The latest plans, also those that no request has asked for yet.
+  std::deque<std::shared_ptr<SharedPlan>> kept_;
   bool at_work_ = false;
 };
 

@@ -44,9 +44,9 @@ class VendorEpilogue {
 /// place, element by element; kNoValue if there is none.
 ValueId product_place(const Region& region, std::span<const Value> values, DType product);
 
-/// An epilogue that vendor libraries fuse: result + bias, then max(., 0), or either one, stored to
-/// one contiguous value. The value is float32, or rounded to the operands' product type; then the
-/// rounding may be all.
+/// An epilogue that vendor libraries fuse: result + bias, then max(., 0), or only one of both,
+/// stored to one contiguous value. The value is float32 or rounded to the operands' product type.
+/// An epilogue that only rounds has neither.
 struct SimpleEpilogue {
   bool relu = false;
   ValueId bias = kNoValue;  // float32

@@ -338,7 +338,7 @@ TENON_DEVICE void change_pixel(const ImageTransform& change, unsigned char grey,
   const float factor = change.factor;
   const unsigned char light = scalar::luma(p);
   if (change.kind == ImageTransform::kHue)
-    return scalar::turn_hue(p, static_cast<unsigned char>(change.amount));
+    return scalar::rotate_hue(p, static_cast<unsigned char>(change.amount));
   for (int c = 0; c < 3; ++c) {
     if (change.kind == ImageTransform::kBrightness) p[c] = scalar::blended(0, p[c], factor);
     if (change.kind == ImageTransform::kContrast) p[c] = scalar::blended(grey, p[c], factor);

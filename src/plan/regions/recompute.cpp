@@ -1,7 +1,7 @@
 // Chooses which values are recomputed. Element by element, from a group's last item back to its
 // first: an item that other groups read need not be stored if each of those groups can recompute
 // it, without reading more bytes than the item itself has, and cheaply enough for the device
-// (RemakeTraits). Examples: a normalised activation, recomputed from its input and one mean for
+// (RecomputeTraits). Examples: a normalised activation, recomputed from its input and one mean for
 // each row; the slope of an activation function, recomputed from the function's argument.
 //
 // Recomputation repeats the same arithmetic on the same operands, so results do not change. It does
@@ -13,7 +13,7 @@
 // assignments then wait for the reader. A mask with one reader costs one byte to write and one byte
 // to read. It is recomputed from a 16-bit activation if that activation is stored until then
 // anyway, because a weight gradient reads it.
-#include "plan/regions/remake.h"
+#include "plan/regions/recompute.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -50,13 +50,13 @@ struct Recipe {
   FlatIntSet sources;  // items that are read
 };
 
-class Remaker {
+class Recomputer {
  public:
-  Remaker(const Lowered& graph, Fused& fused, const DeviceTraits& traits)
+  Recomputer(const Lowered& graph, Fused& fused, const DeviceTraits& traits)
       : g_(graph),
         f_(fused),
-        traits_(traits.remake),
-        is_cheap_(traits.remake.is_cheap),
+        traits_(traits.recompute),
+        is_cheap_(traits.recompute.is_cheap),
         assignment_of_(assignments(graph)) {
     made_.resize(f_.groups.size());
     read_.resize(f_.groups.size());
@@ -79,7 +79,7 @@ class Remaker {
       for (int b = 0; b < static_cast<int>(f_.groups.size()); ++b)
         for (const int i : worth_recomputing(b)) recompute_instead(b, i);
     for (std::size_t g = 0; g < made_.size(); ++g)
-      f_.groups[g].remade.assign(made_[g].begin(), made_[g].end());
+      f_.groups[g].recomputed.assign(made_[g].begin(), made_[g].end());
     drop_unread();
   }
 
@@ -293,18 +293,19 @@ class Remaker {
     for (Group& group : f_.groups) {
       if (group.contraction < 0) continue;
       std::vector<int> all = group.items;
-      all.insert(all.end(), group.remade.begin(), group.remade.end());
+      all.insert(all.end(), group.recomputed.begin(), group.recomputed.end());
       std::sort(all.begin(), all.end());
       FlatIntSet read;  // items that the remaining items read
       for (auto i = all.rbegin(); i != all.rend(); ++i) {
         const Item& item = g_.items[at(*i)];
-        const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);
+        const bool is_own =
+            !std::binary_search(group.recomputed.begin(), group.recomputed.end(), *i);
         if (!is_simple(*i) || (is_own && (item.wanted || outside[at(*i)] != 0)) ||
             read.contains(*i)) {
           for (const Ref& arg : item.args) read.insert(arg.item);
           continue;
         }
-        std::vector<int>& list = is_own ? group.items : group.remade;
+        std::vector<int>& list = is_own ? group.items : group.recomputed;
         list.erase(std::find(list.begin(), list.end(), *i));
       }
     }
@@ -312,7 +313,7 @@ class Remaker {
 
   const Lowered& g_;
   Fused& f_;
-  const RemakeTraits traits_;
+  const RecomputeTraits traits_;
   const bool is_cheap_;
   const std::vector<int> assignment_of_;  // by item
   std::vector<FlatIntSet> made_, read_;   // by group: items recomputed there, items read
@@ -322,8 +323,8 @@ class Remaker {
 
 }  // namespace
 
-void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits) {
-  Remaker(graph, fused, traits).run();
+void recompute_values(const Lowered& graph, Fused& fused, const DeviceTraits& traits) {
+  Recomputer(graph, fused, traits).run();
 }
 
 std::vector<int> assignments(const Lowered& graph) {
@@ -336,15 +337,15 @@ std::vector<int> assignments(const Lowered& graph) {
 std::vector<char> read_outside(const Lowered& graph, const Fused& fused) {
   std::vector<char> outside(graph.items.size(), 0);
   for (std::size_t g = 0; g < fused.groups.size(); ++g) {
-    const std::vector<int>& remade = fused.groups[g].remade;
+    const std::vector<int>& recomputed = fused.groups[g].recomputed;
     const auto look = [&](int i) {
       for (const Ref& arg : graph.items[at(i)].args)
         if (fused.group_of[at(arg.item)] != static_cast<int>(g) &&
-            !std::binary_search(remade.begin(), remade.end(), arg.item))
+            !std::binary_search(recomputed.begin(), recomputed.end(), arg.item))
           outside[at(arg.item)] = 1;
     };
     for (const int i : fused.groups[g].items) look(i);
-    for (const int i : remade) look(i);
+    for (const int i : recomputed) look(i);
   }
   return outside;
 }

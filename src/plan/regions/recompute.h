@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// Fills Group::remade. A value that every reader recomputes needs no memory.
-void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits);
+/// Fills Group::recomputed. A value that every reader recomputes needs no memory.
+void recompute_values(const Lowered& graph, Fused& fused, const DeviceTraits& traits);
 
 /// By item: the item that assigns the variable, or -1.
 std::vector<int> assignments(const Lowered& graph);
