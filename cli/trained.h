@@ -44,7 +44,7 @@ std::string part_size_text(std::int64_t samples, std::int64_t of);
 void print_notes(const Notes& notes);
 
 /// Opens it; what was done to other people's weights is said on stderr.
-train::TrainedModel open_trained(const TrainedOptions& options);
+train::TrainedModel open_trained(const TrainedOptions& options, bool strict = false);
 
 /// Whether the model's predictions are translations.
 bool translates(const train::TrainedModel& model);
