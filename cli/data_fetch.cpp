@@ -35,10 +35,9 @@ struct FetchOptions {
 
 // "" if the checksum is the known one, else a description of the difference.
 std::string sum_fault(const KnownFile& known, const std::string& sum) {
-  return sum.starts_with(known.sum)
-             ? ""
-             : fmt::format("its checksum is {}..., not {}...", sum.substr(0, 12),
-                           std::string(known.sum).substr(0, 12));
+  return sum == known.sum ? ""
+                          : fmt::format("its checksum is {}..., not {}...", sum.substr(0, 12),
+                                        std::string(known.sum).substr(0, 12));
 }
 
 // "" if the file is the known one, else a description of the difference.
@@ -65,17 +64,10 @@ void download_showing(const std::string& url, PartFile& part, const std::string&
   clear_status_line();
 }
 
-std::string how_checked(const KnownFile& known) {
-  constexpr std::size_t kWholeSum = 64;
-  const std::size_t digits = std::string(known.sum).size();
-  if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
-  return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-}
-
-// Downloads and verifies one file from one URL, and describes how it was verified. An existing
-// partial download is resumed, and deleted if the result is wrong.
-std::string fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
-                       const std::string& target) {
+// Downloads and verifies one file from one URL. An existing partial download is resumed, and
+// deleted if the result is wrong.
+void fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
+                const std::string& target) {
   const std::string url = base + "/" + known.name;
   PartFile part(target + ".part");
   const bool resumed = part.size() > 0;
@@ -92,20 +84,20 @@ std::string fetch_from(const KnownSet& set, const std::string& base, const Known
         fmt::format("{}: this is not {}'s {}: {}", url, set.title, known.name, fault));
   }
   part.rename_to(target);
-  return how_checked(known);
 }
 
-std::string fetch_file(const KnownSet& set, const std::vector<std::string>& bases,
-                       const KnownFile& known, const std::string& target) {
+void fetch_file(const KnownSet& set, const std::vector<std::string>& bases, const KnownFile& known,
+                const std::string& target) {
   std::string failures;
   std::exception_ptr last;
   for (const std::string& base : bases) {
     try {
-      return fetch_from(set, base, known, target);
+      fetch_from(set, base, known, target);
+      return;
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
-      if (interrupted()) return "";
+      if (interrupted()) return;
       failures += fmt::format("{}{}", failures.empty() ? "" : "; ", error.what());
       last = std::current_exception();
     }
@@ -207,14 +199,14 @@ int fetch(const FetchOptions& options) {
     if (fs::exists(target) && fault_of(known, target).empty()) {
       fmt::print("{} already exists\n", target);
     } else {
-      const std::string checked = fetch_file(set, bases, known, target);
+      fetch_file(set, bases, known, target);
       if (interrupted()) {
         clear_status_line();
         fmt::print("stopped; run the same command to resume\n");
         return interrupt_code();
       }
-      fmt::print("{}  {}, {}\n", target,
-                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))), checked);
+      fmt::print("{}  {}, checked\n", target,
+                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))));
     }
     if (archive) unpack(set, folder, target);
   }
@@ -245,8 +237,7 @@ Command data_fetch_command() {
       "Downloads {} from public mirrors, verifies the files and stores them where --data SET finds "
       "them. An interrupted download is resumed; existing files are kept.\n\n'weights NAME' "
       "downloads the pretrained weights of network NAME by torchvision, timm or Hugging Face, and "
-      "its tokenizer: {}. Files are verified by SHA-256; torchvision's and timm's by the first "
-      "eight digits, which are part of the file name. Redirects are followed to https:// only.",
+      "its tokenizer: {}. Files are verified by SHA-256. Redirects are followed to https:// only.",
       join(sizes, ", "), join(weights, ", "));
   command.examples = {
       {"tenon data fetch mnist", "From the first mirror that answers."},

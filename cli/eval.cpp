@@ -302,7 +302,7 @@ int run_eval(const EvalOptions& options) {
   use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
-  train::TrainedModel model = open_trained(options.trained);
+  train::TrainedModel model = open_trained(options.trained, options.part.strict);
   if (!options.trained.preprocess.empty() && model.info().input.rank() != 3)
     throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));

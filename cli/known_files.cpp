@@ -55,15 +55,13 @@ const std::vector<KnownSet>& known_sets() {
   return sets;
 }
 
-// torchvision's and timm's file names contain the first eight digits of a SHA-256. Hugging Face's
-// URLs name a fixed revision, whose checksums are listed here.
+// Hugging Face's URLs name a fixed revision. timm's copies of Inception-ResNet-v2 and of
+// torchvision's ResNet-152 are there too, because the whole SHA-256 of the original files is not
+// published.
 const std::vector<KnownSet>& known_weights() {
   static const std::string torchvision = "https://download.pytorch.org/models",
-                           timm =
-                               "https://github.com/huggingface/pytorch-image-models/releases/"
-                               "download/v0.1-weights",
-                           hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",
-                           bert = hub + "google-bert/bert-";
+                           hub = "https://huggingface.co/", timm = hub + "timm/",
+                           gpt2 = hub + "openai-community/gpt2", bert = hub + "google-bert/bert-";
   const auto weights = [](const char* sum) { return KnownFile{"model.safetensors", sum}; };
   const auto config = [](const char* sum) { return KnownFile{"config.json", sum}; };
   static const KnownFile vocabulary{
@@ -75,20 +73,33 @@ const std::vector<KnownSet>& known_weights() {
     return KnownSet{name, name, size, name, {torchvision}, {{file, sum}}, {}};
   };
   static const std::vector<KnownSet> sets = {
-      of_torchvision("alexnet", "233 MB", "alexnet-owt-7be5be79.pth", "7be5be79"),
-      of_torchvision("vgg16", "528 MB", "vgg16-397923af.pth", "397923af"),
-      of_torchvision("vgg16_bn", "528 MB", "vgg16_bn-6c64b313.pth", "6c64b313"),
-      of_torchvision("resnet18", "45 MB", "resnet18-f37072fd.pth", "f37072fd"),
-      of_torchvision("resnet34", "83 MB", "resnet34-b627a593.pth", "b627a593"),
-      of_torchvision("resnet50", "98 MB", "resnet50-11ad3fa6.pth", "11ad3fa6"),
-      of_torchvision("resnet101", "171 MB", "resnet101-cd907fc2.pth", "cd907fc2"),
-      of_torchvision("resnet152", "230 MB", "resnet152-f82ba261.pth", "f82ba261"),
+      of_torchvision("alexnet", "233 MB", "alexnet-owt-7be5be79.pth",
+                     "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02"),
+      of_torchvision("vgg16", "528 MB", "vgg16-397923af.pth",
+                     "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0"),
+      of_torchvision("vgg16_bn", "528 MB", "vgg16_bn-6c64b313.pth",
+                     "6c64b3138f2f4fcb3bcc4cafde11619c4f440eb1631787e93a682fd88305888a"),
+      of_torchvision("resnet18", "45 MB", "resnet18-f37072fd.pth",
+                     "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec"),
+      of_torchvision("resnet34", "83 MB", "resnet34-b627a593.pth",
+                     "b627a593bcbe140c234610266fe4f8ae95ea42fc881d091c9b6052e6b1d0590f"),
+      of_torchvision("resnet50", "98 MB", "resnet50-11ad3fa6.pth",
+                     "11ad3fa62ca79e40addfd354a8ec4b7c75143b3038b8d2a807fbc68deab379ca"),
+      of_torchvision("resnet101", "171 MB", "resnet101-cd907fc2.pth",
+                     "cd907fc2a0de2292b2ba2b27d2216bc672d84632d1cf20058d01c0c03b5e020e"),
+      {"resnet152",
+       "resnet152",
+       "230 MB",
+       "resnet152",
+       {timm + "resnet152.tv2_in1k/resolve/6c03aba8c980980031f286eec039dc10543e01a4"},
+       {{"pytorch_model.bin", "5008cdcff7af7608155a37baf1b30560be2f6db0c8a98eec247409065d46a9ac"}},
+       {}},
       {"inception_resnet_v2",
        "inception_resnet_v2",
        "224 MB",
        "inception_resnet_v2",
-       {timm},
-       {{"inception_resnet_v2-940b1cd6.pth", "940b1cd6"}},
+       {timm + "inception_resnet_v2.tf_in1k/resolve/89854797f99e77e1189626b74d7c07013a4308fa"},
+       {weights("dbea26b13a5fc8351919fed6a94222c0577ce324b2765fd081a798f837ca9d72")},
        {}},
       {"gpt2",
        "gpt2",

@@ -12,7 +12,7 @@ namespace tenon::cli {
 
 struct KnownFile {
   const char* name;
-  const char* sum;  ///< SHA-256 or as much of it as is published
+  const char* sum;  ///< SHA-256
   Shape shape{};    ///< shape of the values if the checksum covers values; []: it covers the file's
                     ///< bytes
 };

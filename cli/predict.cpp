@@ -124,7 +124,7 @@ int run_predict(const PredictOptions& options) {
   use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
-  const train::TrainedModel model = open_trained(options.trained);
+  const train::TrainedModel model = open_trained(options.trained, options.part.strict);
   set_precision(precision_from_name(model.settings().precision));
   refuse_unsuitable_options(model, options);
   const train::OutputForm form = model.task().output_form();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "args.h"
@@ -224,6 +225,10 @@ void print_folds(const std::vector<train::TrainResult>& results, const train::Ta
                text(mean), text(std::sqrt(squares / std::max(count - 1, 1.0))), join(each, ", "));
   }
   if (const std::string seen = seen_in_folds(results); !seen.empty()) fmt::print("  {}\n", seen);
+  std::set<std::string> broken;
+  for (const train::TrainResult& result : results)
+    broken.insert(result.broken.begin(), result.broken.end());
+  if (!broken.empty()) fmt::print("  {}\n", broken_text({broken.begin(), broken.end()}));
   fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right("run folders", 14)),
              shell_word(folder + "/fold-1") + " …");
 }
@@ -252,12 +257,14 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
                settings.max_steps > 0 && result.steps >= settings.max_steps
                    ? "max_steps ended it: --set max_steps=0 removes the limit"
                    : "--epochs N trains on, where N counts all epochs");
-  if (quiet)
-    fmt::print("{}; {}; run folder {}\n", what_was_done(result),
-               join(what_was_measured(result, *train::task_of(settings)), "; "),
+  if (quiet) {
+    std::vector<std::string> facts = what_was_measured(result, *train::task_of(settings));
+    if (!result.broken.empty()) facts.push_back(broken_text(result.broken));
+    fmt::print("{}; {}; run folder {}\n", what_was_done(result), join(facts, "; "),
                printable(result.run_dir));
-  else
+  } else {
     print_summary(result, settings, progress);
+  }
   return kOk;
 }
 

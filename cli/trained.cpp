@@ -85,7 +85,7 @@ void print_notes(const Notes& notes) {
 
 namespace {
 
-train::TrainedModel open_model(const TrainedOptions& options) {
+train::TrainedModel open_model(const TrainedOptions& options, bool strict) {
   if (options.classes < 0)
     throw UsageError(fmt::format("--classes: {} is negative", options.classes));
   if (options.weights.empty()) {
@@ -98,6 +98,7 @@ train::TrainedModel open_model(const TrainedOptions& options) {
   train::Settings settings = train::Settings::resolve(options.run, "", {});
   settings.classes = options.classes;
   settings.tokenizer = options.tokenizer;
+  settings.strict = strict;
   train::TrainedModel model = train::TrainedModel::with_weights(settings, options.weights);
   fmt::print(stderr, "{}\n", printable(model.weights_note()));
   return model;
@@ -123,8 +124,8 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
   return by(words.does, words.command, rows ? "rows.csv" : "photo.jpg");
 }
 
-train::TrainedModel open_trained(const TrainedOptions& options) {
-  train::TrainedModel model = open_model(options);
+train::TrainedModel open_trained(const TrainedOptions& options, bool strict) {
+  train::TrainedModel model = open_model(options, strict);
   const char* option = "--preprocess";
   try {
     if (!options.preprocess.empty()) model.set_preprocess(options.preprocess);

@@ -43,8 +43,9 @@ std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.
 void print_notes(const Notes& notes);
 
-/// Opens the model. Notes about conversions of published weights are printed on stderr.
-train::TrainedModel open_trained(const TrainedOptions& options);
+/// Opens the model. Notes about conversions of published weights are printed on stderr; `strict`
+/// refuses a file with such notes.
+train::TrainedModel open_trained(const TrainedOptions& options, bool strict = false);
 
 /// Whether the model's predictions are translations.
 bool translates(const train::TrainedModel& model);

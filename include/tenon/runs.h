@@ -95,7 +95,9 @@ struct TENON_API Settings {
   /// Training samples of an epoch: "uniform" (each once) or "balanced" (drawn with replacement,
   /// every class equally often).
   std::string sampling = "uniform";
-  bool strict = false;  ///< a note of the data (Dataset::notes()) is an error
+  /// A note of the data (Dataset::notes()) or of the file of `weights` (io::WeightFile::notes())
+  /// is an error.
+  bool strict = false;
   /// Notes that `strict` accepts: "" none; "seen": samples that equal training samples
   std::string allow;
   int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept

@@ -132,7 +132,8 @@ class TENON_API TrainedModel {
   /// The network of the settings with weights from another framework (<tenon/weights.h>). The
   /// number of outputs is Settings::classes, or that of the published network if it is 0. All
   /// weights of the network must be in the file. Throws ValueError that lists missing, unexpected
-  /// and differently shaped weights.
+  /// and differently shaped weights. With Settings::strict, throws FormatError for what the reader
+  /// of the file or of the config beside the file skipped, converted or assumed.
   static TrainedModel with_weights(const Settings& settings, const std::string& file);
   /// How with_weights() converted the weights, as a sentence.
   const std::string& weights_note() const { return weights_note_; }

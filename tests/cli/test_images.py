@@ -48,6 +48,10 @@ class ImageFiles(CommandTest):
         self.assertIn(first["probabilities"], [row["probabilities"] for row in each])
         self.assertTrue(self.json("verify", "run", "--steps", "4", "--json")["passed"])
         self.fails(3, "train", "resnet20", "--data", "folder:photos", "--broken", "error", "--epochs", "1", "--out", "unread", says=["03.png"])
+        # A run that prints less, and folds, tell of the image too; each fold reads it, but it is one image.
+        for name, words in (("quiet", ["--quiet"]), ("folds", ["--folds", "2"])):
+            out = self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--out", name, *words).out
+            self.assertIn("1 image that cannot be decoded: photos/down/03.png", out[out.rindex("best validation" if name == "quiet" else "2 folds,"):])
 
     def test_ten_crops(self):
         self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--set", "preprocess=resize,ten_crop", "--out", "ten")

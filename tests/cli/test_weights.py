@@ -188,6 +188,8 @@ class Weights(CommandTest):
         (folder / "config.json").write_text(json.dumps(config))
         self.fails(3, "weights", "convert", "hub", "no.safetensors", "--as", "gpt2", "--strict", says="'an_unknown_field'")
         self.assertFalse((self.folder / "no.safetensors").exists())
+        for command in (["eval"], ["predict"], ["train", "--epochs", "1", "--out", "unread"]):
+            self.fails(3, *command, "gpt2", "--weights", "hub", *words[:2], "--strict", says=["'an_unknown_field'", "refused because 'strict' is on"])
         del config["an_unknown_field"]
         (folder / "config.json").write_text(json.dumps(config))
         self.fails(2, "weights", "convert", "hub", "no.safetensors", "--as", "gpt2:heads=6", says=["heads = 6", "n_head = 4"])

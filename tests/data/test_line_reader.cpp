@@ -126,9 +126,9 @@ TEST_CASE("line reader: texts keep their quotes and '#' between tabs") {
   const Files files;
   const std::string text = "pos\t\"Great\" film\nneg\t\"Bad\"\nneg\t#fail, really\n";
   const std::string file = files.write(text);
-  CHECK(rows_of(file, LineForm::ClassLines) == std::vector<Words>{{"pos", "\"Great\" film"},
-                                                                  {"neg", "\"Bad\""},
-                                                                  {"neg", "#fail, really"}});
+  const std::vector<Words> expected{
+      {"pos", "\"Great\" film"}, {"neg", "\"Bad\""}, {"neg", "#fail, really"}};
+  CHECK(rows_of(file, LineForm::ClassLines) == expected);
   data::LineReader reader(file, LineForm::ClassLines, {});
   std::vector<std::string_view> fields;
   while (reader.next(fields)) {
@@ -137,6 +137,11 @@ TEST_CASE("line reader: texts keep their quotes and '#' between tabs") {
   RowFormat rows;
   rows.quotes = true;
   CHECK(rows_of(files.write("neg\t\"Bad\"\n"), LineForm::ClassLines, rows)[0][1] == "Bad");
+  // A header is recognized although its names are in quotes too.
+  for (const char* header : {"label\ttext\n", "\"label\"\t\"text\"\n"})
+    CHECK(rows_of(files.write(header + text), LineForm::ClassLines) == expected);
+  CHECK(rows_of(files.write("\"source\"\t\"target\"\n\"a\"\t\"b\"\n"), LineForm::Pairs) ==
+        std::vector<Words>{{"\"a\"", "\"b\""}});
   // Commas separate only if there is a header.
   CHECK(rows_of(files.write("review,sentiment\n\"Good, very\",pos\nBad,neg\n"),
                 LineForm::ClassLines) == std::vector<Words>{{"Good, very", "pos"}, {"Bad", "neg"}});

@@ -291,7 +291,9 @@ TEST_CASE("table reading: separators") {
            "a|b|label\n1|2|0\n3|4|1\n", "a b label\n1 2 0\n3 4 1\n",
            "  a   b label\n  1   2  0\n  3   4     1  \n", "sep=;\na;b;label\n1;2;0\n3;4;1\n",
            "\xef\xbb\xbfsep=|\r\na|b|label\r\n1|2|0\r\n3|4|1\r\n",
-           "# a, b, c, d\na;b;label\n1;2;0\n3;4;1\n", "a,b,label\r1,2,0\r3,4,1\r"})
+           "# a, b, c, d\na;b;label\n1;2;0\n3;4;1\n", "a,b,label\r1,2,0\r3,4,1\r",
+           "\"a\" \"b\" \"label\"\n\"1\" \"2\" \"0\"\n\"3\" \"4\" \"1\"\n",
+           "\"a\" \"b\" \"label\"\n\"1\" \"2\" \"x,y z\"\n\"3\" \"4\" \"t\"\n"})
     CHECK_MESSAGE(inputs(parse(text)) == expected, text);
   CsvOptions options;
   options.rows.separator = ":";
@@ -300,10 +302,11 @@ TEST_CASE("table reading: separators") {
   CHECK(inputs(parse("a;b;label\n1;2;0\n3;4;1\n", options)) == expected);
   options.rows.separator = "::";
   CHECK(has(refusal("a::b\n", options), "separator"));
-  // Decimal commas between semicolons, without a header: the semicolons separate.
+  // Decimal commas between semicolons or spaces, without a header: these separate.
   options = {};
   options.decimal = ",";
-  CHECK(inputs(parse("1,5;2,5;0\n3,5;4,5;1\n", options)) == Floats{1.5f, 2.5f, 3.5f, 4.5f});
+  for (const char* text : {"1,5;2,5;0\n3,5;4,5;1\n", "1,5 2,5 0\n3,5 4,5 1\n"})
+    CHECK(inputs(parse(text, options)) == Floats{1.5f, 2.5f, 3.5f, 4.5f});
   CHECK(has(refusal("1,5;2,5;0\n3,5;4,5;1\n"), "decimal=comma "));
   // Separators in quotes do not count, nor those of a list within a field.
   CHECK(parse("a,b,label\n\"x;y;z\",2,0\n\"x;y;w\",4,1\n").input.shape() == Shape{2, 3});

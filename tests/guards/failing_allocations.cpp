@@ -28,6 +28,7 @@
 #include <functional>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -262,6 +263,20 @@ std::vector<Scenario> scenarios() {
                      if (io::load_weights(dir + "/x." + ending).size() != 3)
                        throw std::logic_error("torn");
                    }});
+  all.push_back({"settings file",
+                 [](const std::string& dir) {
+                   write_text(dir + "/settings.toml", "lr = 0.5\nweight_decay = 5e-4\n");
+                 },
+                 [](const std::string& dir) {
+                   try {
+                     const auto settings =
+                         train::Settings::resolve("mlp:5-6-2", dir + "/settings.toml", {});
+                     return std::to_string(settings.lr) + std::to_string(settings.weight_decay);
+                   } catch (const FormatError& error) {  // the file is not at fault
+                     throw std::logic_error(error.what());
+                   }
+                 },
+                 nothing});
   all.push_back({"csv", [](const std::string& dir) { write_text(dir + "/rows.csv", rows()); },
                  [](const std::string& dir) {
                    return read_all(
@@ -285,7 +300,7 @@ std::vector<Scenario> scenarios() {
                  },
                  nothing});
   for (const char* image : {"exif2.png", "exif2.jpg", "cmyk.jpg", "animated.gif", "555.bmp",
-                            "exif3.webp", "cmyk.tif", "bytes.ppm"})
+                            "exif3.webp", "cmyk.tif", "rgba.tif", "p.tif", "bytes.ppm"})
     all.push_back({image, nothing,
                    [image](const std::string&) {
                      const io::Image read = io::load_image(sources() + "/tests/io/images/" + image);

@@ -97,8 +97,12 @@ void LineReader::sample() {
   const auto short_fields = [&] {
     std::vector<std::string> out;
     out.reserve(fields.size());
-    for (const std::string_view field : fields)
-      out.emplace_back(trimmed(field).substr(0, kLookedAtBytes));
+    for (const std::string_view field : fields) {
+      std::string_view text = trimmed(field);
+      // A name of a header is a name without its quotes too.
+      if (note_quotes_ && is_quoted(text)) text = text.substr(1, text.size() - 2);
+      out.emplace_back(text.substr(0, kLookedAtBytes));
+    }
     return out;
   };
   if (!reader.next(fields)) return;

@@ -138,8 +138,10 @@ TiffLayout layout_of(TIFF* tiff) {
     l.photometric = PHOTOMETRIC_RGB;
   std::uint16_t extras = 0;
   const std::uint16_t* kinds = nullptr;
-  if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extras, &kinds) != 0 && extras > 0)
+  if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extras, &kinds) != 0 && extras > 0) {
+    if (kinds == nullptr) throw std::bad_alloc();  // libtiff counts them even if memory runs out
     l.has_extra = true, l.extra = kinds[0];
+  }
   l.tiled = TIFFIsTiled(tiff) != 0;
   if (!l.tiled) return l;
   TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &l.tile_width);
@@ -263,6 +265,8 @@ Image tiff_colours(TIFF* tiff, const Image& indices, unsigned bits, const std::s
   if (TIFFGetField(tiff, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) == 0)
     throw make_error<FormatError>(FileName{name},
                                   ": damaged TIFF (the palette is missing): save it again");
+  for (const auto* map : maps)
+    if (map == nullptr) throw std::bad_alloc();  // libtiff had no memory for it
   const std::size_t entries = std::size_t{1} << bits;
   // Some programs write palettes of 8 bits instead of 16.
   bool wide = false;

@@ -20,7 +20,7 @@ constexpr std::size_t kComma = 3;
 struct RowCounts {
   std::array<std::size_t, 4> separators{};  // count of each of kSeparators outside quotes
   std::size_t words = 0;                    // fields between spaces
-  bool digits = false;                      // a field begins with a digit
+  bool digits = false;                      // a field, or its text in quotes, begins with a digit
   bool comma_in_text = false;               // a comma is not between two digits
   std::string_view text;
 };
@@ -42,7 +42,8 @@ RowCounts count_row(std::string_view text, std::size_t& at, bool quotes) {
     const char c = text[at];
     if (!quoted && is_csv_space(before) && !is_csv_space(c)) {
       ++out.words;
-      out.digits = out.digits || is_digit(c) || c == '-' || c == '.';
+      const char first = quotes && c == '"' && at + 1 < text.size() ? text[at + 1] : c;
+      out.digits = out.digits || is_digit(first) || first == '-' || first == '.';
     }
     if (quotes && c == '"' && (quoted || may_open(before))) quoted = !quoted;
     if (!quoted) {
@@ -84,10 +85,11 @@ bool is_regular(const std::vector<RowCounts>& rows, std::size_t k) {
   });
 }
 
-bool is_spaced(const std::vector<RowCounts>& rows) {
+bool is_spaced(const std::vector<RowCounts>& rows, bool no_comma) {
   const auto& none = rows[0].separators;
   return rows[0].words > 1 &&
-         std::all_of(none.begin() + 1, none.end(), [](auto n) { return n == 0; }) &&
+         std::all_of(none.begin() + 1, none.begin() + (no_comma ? kComma : kSeparators.size()),
+                     [](auto n) { return n == 0; }) &&
          std::any_of(rows.begin(), rows.end(), [](const RowCounts& row) { return row.digits; }) &&
          std::all_of(rows.begin(), rows.end(),
                      [&](const RowCounts& row) { return row.words == rows[0].words; });
@@ -105,7 +107,7 @@ char separator_of(const std::vector<RowCounts>& rows, char decimal) {
     if (best == kSeparators.size() || first[k] > first[best]) best = k;
   }
   if (best < kSeparators.size()) return kSeparators[best];
-  if (is_spaced(rows)) return ' ';
+  if (is_spaced(rows, no_comma)) return ' ';
   // No separator is regular: take the most frequent one of the first row. The reader then reports
   // the row whose number of fields differs.
   best = kComma;

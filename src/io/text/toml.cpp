@@ -28,6 +28,8 @@ struct BrokenAssumption {};
 #define TOML_ASSERT(condition) \
   ((condition) ? static_cast<void>(0) : throw ::tenon::io::BrokenAssumption())
 #define TOML_EXCEPTIONS 1
+// With streams, a failing allocation looks like a malformed number.
+#define TOML_FLOAT_CHARCONV 1
 // TOML 1.1: an inline table may span several lines and end in a comma.
 #define TOML_ENABLE_UNRELEASED_FEATURES 1
 #include <toml++/toml.h>

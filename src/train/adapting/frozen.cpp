@@ -260,7 +260,7 @@ std::string in_words(const Notes& notes) {
 
 }  // namespace
 
-std::string take_fitting_weights(nn::AnyModule net, const std::string& file) {
+TakenWeights take_fitting_weights(nn::AnyModule net, const std::string& file) {
   const StateDict own = net.state_dict();
   const io::WeightFile opened(file);
   const models::WeightFit fit = models::fit_weights(opened, own);
@@ -270,8 +270,9 @@ std::string take_fitting_weights(nn::AnyModule net, const std::string& file) {
                                  ": no tensor in it fits the network: ", fit.differences());
   net.load_state_dict(fit.tensors, false);
   const std::string left = fit.differences();
-  return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
-             in_words(fit), left.empty() ? "" : cat("; ", left), in_words(opened.notes()));
+  return {cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
+              in_words(fit), left.empty() ? "" : cat("; ", left), in_words(opened.notes())),
+          opened.notes(), fit.normalize};
 }
 
 TakenWeights take_all_weights(nn::AnyModule net, const std::string& model,
@@ -286,7 +287,7 @@ TakenWeights take_all_weights(nn::AnyModule net, const std::string& model,
   net.load_state_dict(fit.tensors, false);
   return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit),
               in_words(opened.notes())),
-          fit.normalize};
+          opened.notes(), fit.normalize};
 }
 
 std::vector<std::string> parse_parts(const std::string& text) {

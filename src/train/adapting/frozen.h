@@ -10,20 +10,21 @@
 #include <vector>
 
 #include <tenon/nn.h>
+#include <tenon/notes.h>
 
 #include "base/digest.h"
 
 namespace tenon::train {
 
-/// Loads the tensors of a file (<tenon/weights.h>) that fit the network, renamed if their family is
-/// known. Returns a sentence that lists what was loaded, what was converted and what does not fit.
-/// Throws what reading throws, and ValueError if no tensor fits.
-std::string take_fitting_weights(nn::AnyModule net, const std::string& file);
 struct TakenWeights {
-  std::string note;       ///< what was loaded
+  std::string note;       ///< a sentence: what was loaded, what was converted, what does not fit
+  Notes notes;            ///< what the reader of the file skipped or converted
   std::string normalize;  ///< the scaling of images that this family of weights expects
                           ///< (models/weights/weight_families.h), or empty
 };
+/// Loads the tensors of a file (<tenon/weights.h>) that fit the network, renamed if their family is
+/// known. Throws what reading throws, and ValueError if no tensor fits.
+TakenWeights take_fitting_weights(nn::AnyModule net, const std::string& file);
 /// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
 /// `model`.
 TakenWeights take_all_weights(nn::AnyModule net, const std::string& model, const std::string& file);

@@ -223,6 +223,7 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   const ContextScope scope(out.context_);
   out.net_ = make_net(ResolvedModel(out.settings_), out.settings_.classes);
   TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
+  if (settings.strict) refuse_weight_notes(taken.notes, file, settings.model);
   out.weights_note_ = taken.note + config_words(file, settings.model);
   out.settings_ =
       with_images_of(std::move(out.settings_), info.input,

@@ -367,10 +367,13 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
   if (settings.standardize && is_table(*sets.train))
     net = standardized(net, *sets.train, run.task->scales_targets());
   loss = loss_of(run, net, settings.label_smoothing);
-  if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
-    notes.push_back(cat(
-        take_fitting_weights(net, settings.weights), config_words(settings.weights, settings.model),
-        settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
+  if (!settings.weights.empty() && !resume && !ShapesOnly::is_on()) {
+    const TakenWeights taken = take_fitting_weights(net, settings.weights);
+    if (settings.strict) refuse_weight_notes(taken.notes, settings.weights, settings.model);
+    notes.push_back(
+        cat(taken.note, config_words(settings.weights, settings.model),
+            settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
+  }
   if (run.lora) net = *(adapted = with_adapters(net, lora_of(run)));
   if (!run.frozen.layers.empty()) net = FrozenNet(net, run.frozen.layers);
   if (run.frozen.until_epoch > 0) check_unfreezing(settings, net);

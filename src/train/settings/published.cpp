@@ -35,6 +35,13 @@ Settings as_published(Settings settings) {
   return settings;
 }
 
+void refuse_weight_notes(const Notes& of_file, const std::string& weights,
+                         const std::string& model) {
+  Notes all = of_file;
+  for (const Note& note : models::published_network(weights, model).notes) all.push_back(note);
+  refuse_notes(all);
+}
+
 std::string config_words(const std::string& weights, const std::string& model) {
   const models::PublishedNetwork network = models::published_network(weights, model);
   std::string out =

@@ -13,6 +13,11 @@ std::string model_as_published(const std::string& weights, const std::string& mo
 /// tokenizer in the folder of the weights if none was chosen.
 Settings as_published(Settings settings);
 
+/// Throws FormatError for what was skipped or assumed when the weights of a network and the config
+/// beside them were read.
+void refuse_weight_notes(const Notes& of_file, const std::string& weights,
+                         const std::string& model);
+
 /// "; the network is gpt2:layers=2 by hub/config.json; 2 unknown fields …", for a note on weights;
 /// "" if there is no config.
 std::string config_words(const std::string& weights, const std::string& model);
