@@ -16,8 +16,12 @@ set(TENON_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(TENON_FLAGS_base "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
 endif()
-# The tile loops of every instruction set are: as fast as with -O3, which also unrolls the last iterations of each loop.
+# Tile loops are as fast as with -O3, which also unrolls the last iterations of each loop. The vectors of AVX2 and of the baseline are short,
+# so their last iterations need no vectors of half the width.
 set(TENON_FLAGS_tile "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(TENON_FLAGS_narrow_tile "$<$<CONFIG:Release>:--param=vect-epilogues-nomask=0>")
+endif()
 # `_exact` is not an instruction set and comes before its suffix. Results that must be equal on every machine forbid the compiler
 # to fuse multiply-adds.
 set(TENON_FLAGS_exact -ffp-contract=off)
@@ -31,6 +35,9 @@ function(tenon_choose_isa list)
     endif()
     if(source MATCHES "/tile/tile_(avx2|avx512)\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_tile})
+    endif()
+    if(source MATCHES "/tile/tile_(base|avx2)\\.cpp$")
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_narrow_tile})
     endif()
     if(source MATCHES "_exact_[a-z0-9]+\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_exact})

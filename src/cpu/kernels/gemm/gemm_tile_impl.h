@@ -97,8 +97,9 @@ template <class V, int MR, int NV>
   if (width > 16) __builtin_prefetch(row + width - 1);
 }
 
-// Sets the rows that a tile prefetches for the tile `tiles` below the first. Inline, the compiler would
-// unroll and vectorize this small loop in every column function, which takes a third of their code.
+// Sets the rows that a tile prefetches for the tile `tiles` below the first. Inline, the compiler
+// would unroll and vectorize this small loop in every column function, which takes a third of their
+// code.
 [[gnu::noinline]] void begin_reads(const TileArgs& t, std::int64_t tiles, const char** read) {
   for (int i = 0; i < t.reads; ++i) read[i] = t.read[i].at + tiles * t.read[i].next;
 }
