@@ -13,6 +13,7 @@
 
 #define TENON_UNROLL _Pragma("GCC unroll 128")
 #define TENON_UNROLL_TWICE _Pragma("GCC unroll 2")
+#define TENON_ROLLED _Pragma("GCC unroll 1")
 
 namespace tenon::cpu {
 namespace {
