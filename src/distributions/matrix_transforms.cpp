@@ -34,7 +34,10 @@ class CorrCholeskyRule final : public TransformRule {
     const Tensor squares = square(y);
     // What is left before each element, summed from the diagonal, where it is small.
     const Tensor left = flip(cumsum(flip(squares, -1), -1), -1);
-    return atanh(below(y / sqrt(where(gt(left, 0), left, 1))));
+    const Tensor part = below(y / sqrt(where(gt(left, 0), left, 1)));
+    // The nearest number to 1, where rounding has made it 1.
+    const double most = 1 - (y.dtype() == DType::Float64 ? 0x1p-53 : 0x1p-24);
+    return atanh(clamp(part, -most, most));
   }
   // The logarithms of the derivatives of the elements: of tanh, and what is left before them.
   Tensor log_abs_det_jacobian(const Tensor& x, const Tensor&) const override {

@@ -330,7 +330,9 @@ TEST_CASE("distributions.transforms_to_matrices") {
   const Tensor drawn = d.sample({4}, Generator(1)).compute();
   CHECK(d.log_prob(drawn).shape() == Shape{4, 2});
   CHECK(all(isfinite(d.log_prob(drawn))).item() == 1);
-  // Large numbers leave rows of length 1.
+  // Correlations that are rounded to 1 have a density, and large numbers leave rows of length 1.
+  const TransformedDistribution narrow_one(Normal(full({3}, 12), 1), factor);
+  CHECK(std::isfinite(narrow_one.log_prob(narrow_one.sample({}, Generator(1))).item()));
   CHECK(all(isfinite(factor(full({3}, 40)))).item() == 1);
 
   const Tensor x = draw({2, 3, 3}, 5);
