@@ -217,6 +217,19 @@ struct TENON_API Beta : Distribution {
   TENON_PARAMETER(concentration1)                                        ///< Often named alpha.
   TENON_PARAMETER(concentration0)                                        ///< Often named beta.
 };
+/// The Kumaraswamy distribution over (0, 1), which is close to Beta and has a closed cdf().
+struct TENON_API Kumaraswamy : Distribution {
+  Kumaraswamy(const Argument& concentration1, const Argument& concentration0);  ///< Both above 0.
+  TENON_PARAMETER(concentration1)  ///< Often named alpha.
+  TENON_PARAMETER(concentration0)  ///< Often named beta.
+};
+/// The F distribution of Fisher and Snedecor: the quotient of two Chi2 numbers, each divided by its
+/// degrees of freedom.
+struct TENON_API FisherSnedecor : Distribution {
+  FisherSnedecor(const Argument& df1, const Argument& df2);  ///< Both above 0.
+  TENON_PARAMETER(df1)                                       ///< Degrees of freedom above the line.
+  TENON_PARAMETER(df2)                                       ///< Degrees of freedom below the line.
+};
 /// Student's t distribution.
 struct TENON_API StudentT : Distribution {
   /// df and scale above 0.
@@ -236,6 +249,15 @@ struct TENON_API Pareto : Distribution {
   Pareto(const Argument& scale, const Argument& alpha);  ///< Both above 0.
   TENON_PARAMETER(scale)                                 ///< The smallest value.
   TENON_PARAMETER(alpha)                                 ///< The exponent.
+};
+/// The generalized Pareto distribution over [loc, infinity), or for a negative concentration over
+/// [loc, loc - scale / concentration].
+struct TENON_API GeneralizedPareto : Distribution {
+  GeneralizedPareto(const Argument& loc, const Argument& scale,
+                    const Argument& concentration);  ///< scale > 0.
+  TENON_PARAMETER(loc)                               ///< The smallest value.
+  TENON_PARAMETER(scale)                             ///< The scale.
+  TENON_PARAMETER(concentration)                     ///< The weight of the tail; any number.
 };
 /// The von Mises distribution of angles in [-π, π).
 struct TENON_API VonMises : Distribution {
@@ -369,6 +391,27 @@ struct TENON_API LowRankMultivariateNormal : Distribution {
   Tensor covariance_matrix() const;                   ///< Covariances [.., n, n].
 };
 
+// ---- Matrices
+/// The Wishart distribution of symmetric positive definite matrices [.., n, n], with the mean df ·
+/// scale matrix; df > n - 1. Needs LAPACK (linalg.h).
+struct TENON_API Wishart : Distribution {
+  Wishart(const Argument& df, const CovarianceMatrix& scale);   ///< By scale matrices.
+  Wishart(const Argument& df, const PrecisionMatrix& inverse);  ///< By their inverses.
+  Wishart(const Argument& df, const ScaleTril& scale_tril);     ///< By Cholesky factors.
+  TENON_PARAMETER(df)                                           ///< Degrees of freedom.
+  TENON_PARAMETER(scale_tril)        ///< The Cholesky factor of the scale matrix.
+  Tensor covariance_matrix() const;  ///< Scale matrices [.., n, n].
+  Tensor precision_matrix() const;   ///< Their inverses.
+};
+/// Cholesky factors [.., dim, dim] of correlation matrices, whose density is proportional to the
+/// determinant of the correlations to the power of concentration - 1 (Lewandowski, Kurowicka and
+/// Joe, 2009).
+struct TENON_API LKJCholesky : Distribution {
+  explicit LKJCholesky(std::int64_t dim, const Argument& concentration = 1);  ///< dim >= 2.
+  std::int64_t dim() const;       ///< The number of rows.
+  TENON_PARAMETER(concentration)  ///< Above 0; 1 is uniform over correlation matrices.
+};
+
 // ---- Distributions made of others
 /// The distribution whose last `axes` batch axes belong to the event: their log-probabilities and
 /// entropies are summed.
@@ -420,6 +463,8 @@ class TENON_API Transform {
   std::shared_ptr<const TransformRule> rule_;
 };
 
+/// y = |x|. Its inverse is y, and log_abs_det_jacobian() throws NotSupported.
+TENON_API Transform abs_transform();
 /// y = loc + scale · x, of numbers, or of values with `event_axes` event axes.
 TENON_API Transform affine_transform(const Argument& loc, const Argument& scale,
                                      int event_axes = 0);
@@ -430,6 +475,29 @@ TENON_API Transform tanh_transform();                           ///< y = tanh(x)
 TENON_API Transform softplus_transform();                       ///< y = log(1 + e^x).
 /// Vectors [.., n] to probabilities [.., n + 1], by breaking a stick of length 1 n times.
 TENON_API Transform stick_breaking_transform();
+/// Vectors to probabilities [.., n]: their softmax. Its inverse is the logarithm, and
+/// log_abs_det_jacobian() throws NotSupported, because the sum of x is lost.
+TENON_API Transform softmax_transform();
+/// Vectors [.., n (n - 1) / 2] to the Cholesky factors [.., n, n] of correlation matrices.
+TENON_API Transform corr_cholesky_transform();
+/// Matrices to lower triangular ones with a positive diagonal: e to the power of the diagonal, and
+/// the numbers below it. log_abs_det_jacobian() throws NotSupported, because the numbers above the
+/// diagonal are lost.
+TENON_API Transform lower_cholesky_transform();
+/// Matrices to symmetric positive definite ones: L Lᵀ for L = lower_cholesky_transform()(x).
+TENON_API Transform positive_definite_transform();
+/// y = d.cdf(x), for a distribution of numbers that has cdf() and icdf(). Throws NotSupported for
+/// others. PyTorch: `CumulativeDistributionTransform`.
+TENON_API Transform cumulative_distribution_transform(const Distribution& d);
+/// Values with the event shape `from` to the event shape `to`, of as many numbers. PyTorch:
+/// `ReshapeTransform`.
+TENON_API Transform reshape_transform(const Shape& from, const Shape& to);
+/// Part k of x along a negative axis by transform k. The transforms are of numbers, and part k has
+/// lengths[k] numbers. PyTorch: `CatTransform`.
+TENON_API Transform concat_transform(std::vector<Transform> transforms, const Ints& lengths,
+                                     int axis = -1);
+/// Slice k of x along a negative axis by transform k, of numbers. PyTorch: `StackTransform`.
+TENON_API Transform stack_transform(std::vector<Transform> transforms, int axis = -1);
 /// The transforms one after another, the first one first. PyTorch: `ComposeTransform`.
 TENON_API Transform compose(std::vector<Transform> transforms);
 /// The transform whose last `axes` batch axes belong to the event. PyTorch: `IndependentTransform`.
@@ -441,6 +509,13 @@ struct TENON_API TransformedDistribution : Distribution {
   TransformedDistribution(const Distribution& base,
                           std::vector<Transform> transforms);  ///< One after another.
   Distribution base() const;                                   ///< The distribution of x.
+};
+
+/// Probabilities [.., n + 1] that stick_breaking_transform() makes of normal numbers [.., n].
+struct TENON_API LogisticNormal : TransformedDistribution {
+  LogisticNormal(const Argument& loc, const Argument& scale);  ///< scale > 0.
+  Tensor loc() const;                                          ///< The means of the normal numbers.
+  Tensor scale() const;  ///< The standard deviations of the normal numbers.
 };
 
 #undef TENON_PARAMETER

@@ -108,6 +108,25 @@ TENON_API Tensor lu_solve(const LuFactor& factor, const Tensor& b, bool left = t
                           bool transposed = false);
 /// The three factors.
 TENON_API Lu lu_unpack(const LuFactor& factor);
+/// Factors of symmetric matrices, which need not be definite.
+struct LdlFactor {
+  Tensor
+      factors;    ///< D in blocks of 1 and 2 rows on the diagonal, L below it, as LAPACK packs them
+  Tensor pivots;  ///< int32 [.., n]: exchanges of rows; two equal negative numbers for a block of 2
+};
+/// Factors L D Lᵀ for ldl_solve(), by Bunch and Kaufman's pivoting. Reads the lower triangle.
+/// Without a gradient. Evaluation throws ValueError for a singular matrix.
+TENON_API LdlFactor ldl_factor(const Tensor& a);
+/// The factors, and in `info` 0 or the row, from 1, where D has a zero.
+struct CheckedLdl {
+  LdlFactor factor;
+  Tensor info;  ///< int32 [..]
+};
+/// ldl_factor() that reports singular matrices in `info`.
+TENON_API CheckedLdl ldl_factor_ex(const Tensor& a);
+/// The solution x of A x = b for A = L D Lᵀ and b [.., n, k]; batch axes broadcast. The gradient is
+/// that of b.
+TENON_API Tensor ldl_solve(const LdlFactor& factor, const Tensor& b);
 /// The determinants [..]. The gradient is right for singular matrices too; the second derivative
 /// needs the inverse.
 TENON_API Tensor det(const Tensor& a);
@@ -201,7 +220,30 @@ TENON_API Tensor matrix_exp(const Tensor& a);
 /// The symmetric square root of symmetric positive semidefinite matrices. Negative eigenvalues give
 /// NaN.
 TENON_API Tensor matrix_sqrth(const Tensor& a);
-/// The quotient of the largest and the smallest singular value.
-TENON_API Tensor cond(const Tensor& a);
+/// The n-th power of square matrices; a negative n is a power of the inverse. Every dtype that
+/// matmul() has for n >= 0.
+TENON_API Tensor matrix_power(const Tensor& a, std::int64_t n);
+
+// ---- Norms
+/// Norms of matrices that have a name.
+enum class MatrixNorm {
+  Frobenius,  ///< the root of the sum of squares
+  Nuclear     ///< the sum of the singular values
+};
+/// Norm of the matrices in two axes. Every floating dtype for the Frobenius norm.
+TENON_API Tensor matrix_norm(const Tensor& a, MatrixNorm kind = MatrixNorm::Frobenius,
+                             const Ints& axes = {-2, -1}, bool keepdim = false);
+/// Norm of order `p`: for 1 and -1 the largest and smallest sum of magnitudes of a column, for
+/// infinity and -infinity of a row, for 2 and -2 the largest and smallest singular value. Orders
+/// but 2 and -2 take every dtype that sum() takes.
+TENON_API Tensor matrix_norm(const Tensor& a, double p, const Ints& axes = {-2, -1},
+                             bool keepdim = false);
+/// The condition number: for p = 2 and -2 the quotient of the largest and the smallest singular
+/// value or its inverse, for other orders the norm of the matrix times that of its inverse, which
+/// is infinite for singular matrices. Of matrices without elements it is 0.
+/// @{
+TENON_API Tensor cond(const Tensor& a, double p = 2);
+TENON_API Tensor cond(const Tensor& a, MatrixNorm kind);
+/// @}
 
 }  // namespace tenon::linalg

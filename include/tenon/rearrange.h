@@ -35,18 +35,11 @@ TENON_API Tensor vecdot(const Tensor& a, const Tensor& b, int axis = -1);
 /// Product of two or more matrices, in the order that needs the fewest multiplications. The first
 /// one may be a row, the last one a column, given as vectors. PyTorch: `torch.linalg.multi_dot`.
 TENON_API Tensor multi_dot(TensorList matrices);
-/// The n-th power of square matrices [.., M, M] for n >= 0. PyTorch: `torch.linalg.matrix_power`.
-TENON_API Tensor matrix_power(const Tensor& x, std::int64_t n);
 /// The powers 0 to count - 1 of the elements: [..] to [.., count], by default square. PyTorch:
 /// `torch.linalg.vander`.
 TENON_API Tensor vander(const Tensor& x, std::optional<std::int64_t> count = {});
 
 // ---- Norms
-/// Norm of the matrices in two axes: without p the Frobenius norm, for 1 and -1 the largest and
-/// smallest sum of magnitudes of a column, for infinity and -infinity of a row. PyTorch:
-/// `torch.linalg.matrix_norm`.
-TENON_API Tensor matrix_norm(const Tensor& x, std::optional<double> p = {},
-                             const Ints& axes = {-2, -1}, bool keepdim = false);
 /// x with the slices along an axis whose p-norm is above `most` scaled down to it.
 TENON_API Tensor renorm(const Tensor& x, double p, int axis, double most);
 

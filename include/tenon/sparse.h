@@ -13,6 +13,9 @@
 
 namespace tenon {
 
+class SparseTensor;
+TENON_API SparseTensor mul(const SparseTensor& a, const SparseTensor& b);
+
 /// How a SparseTensor stores its indices.
 enum class SparseLayout {
   Coo,  ///< An index for each axis of each element; any number of axes, in any order.
@@ -83,6 +86,7 @@ class TENON_API SparseTensor {
   SparseTensor(std::vector<Tensor> index, const Tensor& values, const Shape& shape);
   SparseTensor picked(const Tensor& order) const;
   SparseTensor in_layout_of(const SparseTensor& other) const;
+  friend TENON_API SparseTensor mul(const SparseTensor& a, const SparseTensor& b);
   SparseLayout layout_ = SparseLayout::Coo;
   bool is_coalesced_ = false;
   Shape shape_;
@@ -95,14 +99,24 @@ class TENON_API SparseTensor {
 TENON_API Tensor matmul(const SparseTensor& a, const Tensor& b);
 /// The product of dense [.., m, k] or [k] and a sparse matrix [k, n]. Throws ShapeError.
 TENON_API Tensor matmul(const Tensor& a, const SparseTensor& b);
+/// The sparse product of sparse matrices [m, k] and [k, n], with one element for each position, in
+/// the layout of `a`. Work and memory grow with the number of pairs of elements whose column in `a`
+/// is the row in `b`. Evaluates the indices, because the number of positions decides a shape.
+/// PyTorch: `torch.sparse.mm`. Throws ShapeError.
+TENON_API SparseTensor matmul(const SparseTensor& a, const SparseTensor& b);
 /// The elements of both tensors, which have one shape. Elements at the same position stay apart
 /// until coalesce(). The result has the layout of `a`. Throws ShapeError.
 TENON_API SparseTensor add(const SparseTensor& a, const SparseTensor& b);
 /// Element-wise product with a dense tensor, which broadcasts to the shape of `a`; positions that
 /// are not stored stay zero. Throws ShapeError.
 TENON_API SparseTensor mul(const SparseTensor& a, const Tensor& b);
+/// Element-wise product of tensors of one shape: one element for each position that both store, in
+/// the layout of `a`. Evaluates the indices. Throws ShapeError.
+TENON_API SparseTensor mul(const SparseTensor& a, const SparseTensor& b);
 /// All elements times a number.
 TENON_API SparseTensor mul(const SparseTensor& a, Scalar b);
+/// add(a, -b).
+TENON_API SparseTensor sub(const SparseTensor& a, const SparseTensor& b);
 /// The dense sum over some axes, by default over all. PyTorch: `torch.sparse.sum`, which gives a
 /// sparse tensor.
 TENON_API Tensor sum(const SparseTensor& x, const Ints& axes = {}, bool keepdim = false);
@@ -120,6 +134,10 @@ TENON_API SparseTensor sampled_matmul(const SparseTensor& pattern, const Tensor&
 
 /// add().
 inline SparseTensor operator+(const SparseTensor& a, const SparseTensor& b) { return add(a, b); }
+/// sub().
+inline SparseTensor operator-(const SparseTensor& a, const SparseTensor& b) { return sub(a, b); }
+/// mul().
+inline SparseTensor operator*(const SparseTensor& a, const SparseTensor& b) { return mul(a, b); }
 /// mul().
 inline SparseTensor operator*(const SparseTensor& a, const Tensor& b) { return mul(a, b); }
 /// mul().

@@ -210,4 +210,14 @@ TransformedDistribution::TransformedDistribution(const Distribution& base,
     : Distribution(transformed(base, compose(std::move(transforms)))) {}
 Distribution TransformedDistribution::base() const { return base_of(state()); }
 
+LogisticNormal::LogisticNormal(const Argument& loc, const Argument& scale)
+    : TransformedDistribution(
+          [&] {
+            const Normal normal(loc, scale);
+            return normal.batch_shape().rank() == 0 ? normal.expand({1}) : Distribution(normal);
+          }(),
+          stick_breaking_transform()) {}
+Tensor LogisticNormal::loc() const { return base_of(base().state()).parameter("loc"); }
+Tensor LogisticNormal::scale() const { return base_of(base().state()).parameter("scale"); }
+
 }  // namespace tenon::distributions

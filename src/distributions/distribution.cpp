@@ -85,7 +85,8 @@ Tensor masked_log_prob(const State& d, const Tensor& x) {
   const Family& family = *d.family;
   if (!family.outside) return family.log_prob(d, x);
   const Tensor outside = family.outside(d, x);
-  const Tensor mask = d.event.rank() > 0 ? unsqueeze(outside, -1) : outside;
+  Tensor mask = outside;
+  for (int axis = 0; axis < d.event.rank(); ++axis) mask = unsqueeze(mask, -1);
   return where(outside, -kInfinite, family.log_prob(d, where(mask, family.inside, x)));
 }
 

@@ -138,6 +138,6 @@ struct ClassProbabilities {
 extern const Family kNormal, kLogNormal, kHalfNormal, kCauchy, kLaplace, kGumbel, kUniform,
     kExponential, kGamma, kBeta, kDirichlet, kPareto, kContinuousBernoulli, kBernoulli, kBinomial,
     kGeometric, kPoisson, kCategorical, kOneHotCategorical, kMultivariateNormal,
-    kLowRankMultivariateNormal, kIndependent, kTransformed;
+    kLowRankMultivariateNormal, kWishart, kIndependent, kTransformed;
 
 }  // namespace tenon::distributions

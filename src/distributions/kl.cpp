@@ -258,6 +258,7 @@ constexpr KnownPair kPairs[] = {
     {&kUniform, &kNormal, to_normal},
     {&kUniform, &kPareto, uniform_to_pareto},
     {&kUniform, &kUniform, uniform_pair},
+    {&kWishart, &kWishart, wishart_divergence},
 };
 
 // Whether values of p are outside of the support of q with any parameters.

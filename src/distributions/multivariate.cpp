@@ -11,13 +11,6 @@ namespace {
 
 constexpr ParameterOf kLocVector{"loc", Range::Any, 1};
 
-void require_square_matrices(const char* name, const Tensor& matrix) {
-  require_defined("MultivariateNormal", matrix);
-  if (matrix.rank() < 2 || matrix.size(-1) != matrix.size(-2))
-    throw make_error<ShapeError>(where("MultivariateNormal"), ": ", name, " is ", matrix.shape(),
-                                 ", must be square matrices [.., n, n]");
-}
-
 // A number as the location, or vectors whose last axis may have size 1, as vectors [.., n].
 Tensor location(const char* family, const Argument& loc, std::int64_t n, DType dtype) {
   if (loc.is_number()) return full({n}, loc.number(), dtype);
@@ -36,14 +29,6 @@ std::shared_ptr<const State> normal_of(const Argument& loc, const Tensor& factor
                tril(to_floating(factor))});
 }
 
-// Cholesky factors of the inverses: the inverse of the factor of the reversed matrix, reversed and
-// transposed.
-Tensor factor_of_precision(const Tensor& precision) {
-  const Tensor reversed = linalg::cholesky(flip(to_floating(precision), {-2, -1}));
-  const Tensor inverse = transpose(flip(reversed, {-2, -1}), -2, -1);
-  return linalg::solve_triangular(inverse, identity_of(inverse));
-}
-
 Tensor variance_of_factor(const State& d) { return sum(square(d[1]), -1); }
 
 // The capacity I + Wᵀ D⁻¹ W of a low-rank covariance, as a Cholesky factor.
@@ -58,6 +43,20 @@ Tensor low_rank_log_determinant(const State& d, const Capacity& capacity) {
 }
 
 }  // namespace
+
+void require_square_matrices(const char* family, const char* name, const Tensor& matrix) {
+  require_defined(family, matrix);
+  if (matrix.rank() < 2 || matrix.size(-1) != matrix.size(-2))
+    throw make_error<ShapeError>(where(family), ": ", name, " is ", matrix.shape(),
+                                 ", must be square matrices [.., n, n]");
+}
+
+// The inverse of the factor of the reversed matrix, reversed and transposed.
+Tensor factor_of_precision(const Tensor& precision) {
+  const Tensor reversed = linalg::cholesky(flip(to_floating(precision), {-2, -1}));
+  const Tensor inverse = transpose(flip(reversed, {-2, -1}), -2, -1);
+  return linalg::solve_triangular(inverse, identity_of(inverse));
+}
 
 Tensor identity_of(const Tensor& matrix) {
   return eye(matrix.size(-1), matrix.size(-1), matrix.dtype());
@@ -105,17 +104,17 @@ const Family kMultivariateNormal{
 
 MultivariateNormal::MultivariateNormal(const Argument& loc, const CovarianceMatrix& covariance)
     : Distribution([&] {
-        require_square_matrices("covariance", covariance.value);
+        require_square_matrices("MultivariateNormal", "covariance", covariance.value);
         return normal_of(loc, linalg::cholesky(to_floating(covariance.value)));
       }()) {}
 MultivariateNormal::MultivariateNormal(const Argument& loc, const PrecisionMatrix& precision)
     : Distribution([&] {
-        require_square_matrices("precision", precision.value);
+        require_square_matrices("MultivariateNormal", "precision", precision.value);
         return normal_of(loc, factor_of_precision(precision.value));
       }()) {}
 MultivariateNormal::MultivariateNormal(const Argument& loc, const ScaleTril& scale_tril)
     : Distribution([&] {
-        require_square_matrices("scale_tril", scale_tril.value);
+        require_square_matrices("MultivariateNormal", "scale_tril", scale_tril.value);
         return normal_of(loc, scale_tril.value);
       }()) {}
 Tensor MultivariateNormal::covariance_matrix() const {

@@ -1,4 +1,5 @@
-// Distributions of positive numbers, and Student's t, whose scale is one.
+// Distributions of positive numbers, and those related to them: Student's t, whose scale is one,
+// and the generalized Pareto distribution, which is shifted.
 #include <tenon/creation.h>
 
 #include "distributions/family.h"
@@ -180,6 +181,117 @@ const Family kPareto{
 };
 Pareto::Pareto(const Argument& scale, const Argument& alpha)
     : Distribution(made(kPareto, {scale, alpha})) {}
+
+// log1p(c z) / c, which is z where c is 0, with derivatives of all orders there.
+static Tensor log1p_quotient(const Tensor& c, const Tensor& z) {
+  const Tensor product = c * z, small = lt(abs(product), 1e-3);
+  const Tensor safe_product = where(small, 0, product), safe_c = where(small, 1, c);
+  const Tensor p = where(small, product, 0);
+  const Tensor series =
+      1 - p * (0.5 - p * (1.0 / 3 - p * (0.25 - p * (0.2 - p * (1.0 / 6 - p * (1.0 / 7))))));
+  return where(small, z * series, log1p(safe_product) / safe_c);
+}
+// expm1(c y) / c, which is y where c is 0.
+static Tensor expm1_quotient(const Tensor& c, const Tensor& y) {
+  const Tensor product = c * y, small = lt(abs(product), 1e-3);
+  const Tensor safe_product = where(small, 0, product), safe_c = where(small, 1, c);
+  const Tensor p = where(small, product, 0);
+  const Tensor series =
+      1 + p / 2 * (1 + p / 3 * (1 + p / 4 * (1 + p / 5 * (1 + p / 6 * (1 + p / 7)))));
+  return where(small, y * series, expm1(safe_product) / safe_c);
+}
+static Tensor generalized_pareto_z(const State& d, const Tensor& x) { return (x - d[0]) / d[1]; }
+static Tensor outside_generalized_pareto(const State& d, const Tensor& x) {
+  const Tensor z = generalized_pareto_z(d, x);
+  return lt(z, 0) | lt(1 + d[2] * z, 0);
+}
+static Tensor generalized_pareto_icdf(const State& d, const Tensor& p) {
+  return d[0] + d[1] * expm1_quotient(d[2], -log1p(-p));
+}
+
+static const Family kGeneralizedPareto{
+    .name = "GeneralizedPareto",
+    .parameters = {{"loc"}, kPositiveScale, {"concentration"}},
+    .in_double = true,
+    .reparameterized = true,
+    .draw =
+        [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
+          return generalized_pareto_icdf(d, open_uniform(shape, d[0].dtype(), generator));
+        },
+    .log_prob =
+        [](const State& d, const Tensor& x) {
+          const Tensor z = generalized_pareto_z(d, x);
+          return -log1p_quotient(d[2], z) - log1p(d[2] * z) - log(d[1]);
+        },
+    .outside = outside_generalized_pareto,
+    .mean =
+        [](const State& d) {
+          const Tensor finite = lt(d[2], 1);
+          return or_infinity(finite, d[0] + d[1] / (1 - where(finite, d[2], 0)));
+        },
+    .variance =
+        [](const State& d) {
+          const Tensor finite = lt(d[2], 0.5), c = where(finite, d[2], 0);
+          return or_infinity(finite, square(d[1] / (1 - c)) / (1 - 2 * c));
+        },
+    .mode = [](const State& d) { return d[0]; },
+    .entropy = [](const State& d) { return log(d[1]) + d[2] + 1; },
+    .cdf =
+        [](const State& d, const Tensor& x) {
+          // Beyond the largest value, the probability is 1.
+          const Tensor z = clamp_min(generalized_pareto_z(d, x), 0);
+          const Tensor past = lt(1 + d[2] * z, 0), inside = where(past, 0, z);
+          return where(past, 1, -expm1(-log1p_quotient(d[2], inside)));
+        },
+    .icdf = generalized_pareto_icdf,
+};
+GeneralizedPareto::GeneralizedPareto(const Argument& loc, const Argument& scale,
+                                     const Argument& concentration)
+    : Distribution(made(kGeneralizedPareto, {loc, scale, concentration})) {}
+
+static const Family kFisherSnedecor{
+    .name = "FisherSnedecor",
+    .parameters = {{"df1", Range::Positive}, {"df2", Range::Positive}},
+    .support = Support::Positive,
+    .in_double = true,
+    .reparameterized = true,
+    .draw =
+        [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
+          const Tensor a = d[0] * 0.5, b = d[1] * 0.5;
+          const Tensor above = log_gamma_of(a, shape, generator) - log(a);
+          return positive_exp(above - log_gamma_of(b, shape, generator) + log(b));
+        },
+    .log_prob =
+        [](const State& d, const Tensor& x) {
+          const Tensor a = d[0] * 0.5, b = d[1] * 0.5, ratio = d[0] / d[1];
+          return a * log(ratio) + xlogy(a - 1, x) - (a + b) * log1p(ratio * x) - log_beta(a, b);
+        },
+    .outside = below_0,
+    .inside = 1,
+    .mean =
+        [](const State& d) {
+          const Tensor finite = gt(d[1], 2), df = where(finite, d[1], 3);
+          return where(finite, df / (df - 2), kNotANumber);
+        },
+    .variance =
+        [](const State& d) {
+          const Tensor finite = gt(d[1], 4), df = where(finite, d[1], 5);
+          const Tensor spread = square(df / (df - 2)) * (d[0] + df - 2) * 2 / (d[0] * (df - 4));
+          return where(finite, spread, kNotANumber);
+        },
+    .mode =
+        [](const State& d) {
+          return where(gt(d[0], 2), (d[0] - 2) / d[0] * d[1] / (d[1] + 2), kNotANumber);
+        },
+    .entropy =
+        [](const State& d) {
+          const Tensor a = d[0] * 0.5, b = d[1] * 0.5, total = digamma(a + b);
+          return log_beta(a, b) - (a - 1) * (digamma(a) - digamma(b)) +
+                 (a + b) * (total - digamma(b)) + log(d[1] / d[0]);
+        },
+};
+FisherSnedecor::FisherSnedecor(const Argument& df1, const Argument& df2)
+    : Distribution(made(kFisherSnedecor, {df1, df2})) {}
 
 static const Family kStudentT{
     .name = "StudentT",

@@ -75,6 +75,55 @@ const Family kBeta{
 Beta::Beta(const Argument& concentration1, const Argument& concentration0)
     : Distribution(made(kBeta, {concentration1, concentration0})) {}
 
+// The mean of x^k.
+static Tensor kumaraswamy_moment(const State& d, double k) {
+  const Tensor a = 1 + k / d[0];
+  return exp(log(d[1]) + log_beta(a, d[1]));
+}
+// log(1 - x^a), without cancellation near 1.
+static Tensor log_rest(const Tensor& x, const Tensor& a) { return log(-expm1(a * log(x))); }
+static Tensor kumaraswamy_icdf(const State& d, const Tensor& p) {
+  return exp(log(-expm1(log1p(-p) / d[1])) / d[0]);
+}
+
+static const Family kKumaraswamy{
+    .name = "Kumaraswamy",
+    .parameters = {{"concentration1", Range::Positive}, {"concentration0", Range::Positive}},
+    .support = Support::Unit,
+    .in_double = true,
+    .reparameterized = true,
+    .draw =
+        [](const State& d, const Shape& shape, const OptionalGenerator& generator) {
+          return inside_unit(kumaraswamy_icdf(d, open_uniform(shape, d[0].dtype(), generator)));
+        },
+    .log_prob =
+        [](const State& d, const Tensor& x) {
+          const Tensor rest = -expm1(d[0] * log(x));
+          return log(d[0]) + log(d[1]) + xlogy(d[0] - 1, x) + xlogy(d[1] - 1, rest);
+        },
+    .outside = not_in_unit,
+    .inside = 0.5,
+    .mean = [](const State& d) { return kumaraswamy_moment(d, 1); },
+    .variance =
+        [](const State& d) { return kumaraswamy_moment(d, 2) - square(kumaraswamy_moment(d, 1)); },
+    .mode =
+        [](const State& d) {
+          const Tensor peaked = ge(d[0], 1) & ge(d[1], 1) & gt(d[0] * d[1], 1);
+          const Tensor a = where(peaked, d[0], 2), b = where(peaked, d[1], 2);
+          return where(peaked, pow((a - 1) / (a * b - 1), 1 / a), kNotANumber);
+        },
+    .entropy =
+        [](const State& d) {
+          const Tensor harmonic = digamma(d[1] + 1) + std::numbers::egamma;
+          return 1 - 1 / d[1] + (1 - 1 / d[0]) * harmonic - log(d[0]) - log(d[1]);
+        },
+    .cdf = [](const State& d,
+              const Tensor& x) { return -expm1(d[1] * log_rest(clamp(x, 0.0, 1.0), d[0])); },
+    .icdf = kumaraswamy_icdf,
+};
+Kumaraswamy::Kumaraswamy(const Argument& concentration1, const Argument& concentration0)
+    : Distribution(made(kKumaraswamy, {concentration1, concentration0})) {}
+
 const Family kDirichlet{
     .name = "Dirichlet",
     .parameters = {{"concentration", Range::Positive, 1}},

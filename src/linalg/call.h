@@ -1,6 +1,7 @@
 // Calls of host code for each matrix of a batch.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,6 +50,19 @@ std::vector<Tensor> call(std::vector<Tensor> inputs, std::vector<TensorType> res
                    [run, dtype](Inputs in, Outputs out) {
                      with_element(dtype, [&](auto element) { run(element, in, out); });
                    });
+}
+
+/// Calls a routine twice: for the size of its workspace, then with the workspace.
+template <class T, class Call>
+int with_workspace(Call call) {
+  int info = 0, size = -1;
+  T wanted{};
+  call(&wanted, &size, &info);
+  if (info != 0) return info;
+  size = std::max(1, static_cast<int>(wanted));
+  std::vector<T> work(static_cast<std::size_t>(size));
+  call(work.data(), &size, &info);
+  return info;
 }
 
 }  // namespace tenon::linalg

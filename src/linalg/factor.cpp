@@ -1,5 +1,6 @@
 // Triangular factors of square matrices, and what follows from them: solutions and determinants.
 #include <cmath>
+#include <cstdlib>
 
 #include "linalg/call.h"
 #include "linalg/routines.h"
@@ -19,6 +20,24 @@ int parity(const std::int32_t* pivots, int n) {
   for (int i = 0; i < n; ++i)
     if (pivots[i] != i + 1) sign = -sign;
   return sign;
+}
+
+// Pivots may come from a user.
+void require_row(std::int64_t pivot, int rows) {
+  if (pivot < 1 || pivot > rows)
+    throw make_error<ValueError>("a pivot is ", pivot, ", must be a row from 1 to ", rows);
+}
+
+// Positive rows, and pairs of equal negative ones.
+void require_blocks(const std::int32_t* pivots, int n) {
+  for (int i = 0; i < n; ++i) {
+    require_row(std::abs(std::int64_t{pivots[i]}), n);
+    if (pivots[i] > 0) continue;
+    if (i + 1 == n || pivots[i + 1] != pivots[i])
+      throw make_error<ValueError>("pivot ", i, " is ", pivots[i],
+                                   ", and a negative pivot must be followed by an equal one");
+    ++i;
+  }
 }
 
 }  // namespace
@@ -90,6 +109,54 @@ Tensor solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, b
   return call({lu, pivots, b}, {{b.dtype(), b.shape()}}, run)[0];
 }
 
+LdlFactors factor_ldl(const Tensor& a, Failure failure) {
+  const auto run = [failure](auto element, Inputs in, Outputs out) {
+    using T = decltype(element);
+    const Batch batch(in[0].shape());
+    batch.each(cube(batch), [&](std::int64_t k) {
+      const int n = batch.rows;
+      Matrix<T> m(n, n, part<T>(in[0], k, batch.count));
+      const int stride = m.stride();
+      const int info = with_workspace<T>([&](T* work, int* size, int* result) {
+        lapack<T>().sytrf("L", &n, m.data(), &stride, part<std::int32_t>(out[1], k, batch.count),
+                          work, size, result, 1);
+      });
+      if (info > 0 && failure == Failure::Throw)
+        throw make_error<ValueError>(batch.name(k), " is singular: D has a zero in row ", info);
+      for (int j = 1; j < n; ++j)
+        for (int i = 0; i < j; ++i) m(i, j) = 0;
+      m.store(part<T>(out[0], k, batch.count));
+      *part<std::int32_t>(out[2], k, batch.count) = info;
+    });
+  };
+  const auto out = call({a},
+                        {{a.dtype(), a.shape()},
+                         {DType::Int32, with_last(a.shape(), 1, {})},
+                         {DType::Int32, batch_shape(a)}},
+                        run);
+  return {out[0], out[1], out[2]};
+}
+
+Tensor solve_ldl(const Tensor& ld, const Tensor& pivots, const Tensor& b) {
+  const auto run = [](auto element, Inputs in, Outputs out) {
+    using T = decltype(element);
+    const Batch batch(in[2].shape());
+    batch.each(static_cast<double>(batch.rows * batch.size()), [&](std::int64_t k) {
+      const int n = batch.rows, columns = batch.columns;
+      const std::int32_t* const exchanges = part<std::int32_t>(in[1], k, batch.count);
+      require_blocks(exchanges, n);
+      const Matrix<T> m(n, n, part<T>(in[0], k, batch.count));
+      Matrix<T> x(n, columns, part<T>(in[2], k, batch.count));
+      int info = 0;
+      const int m_stride = m.stride(), x_stride = x.stride();
+      lapack<T>().sytrs("L", &n, &columns, m.data(), &m_stride, exchanges, x.data(), &x_stride,
+                        &info, 1);
+      x.store(part<T>(out[0], k, batch.count));
+    });
+  };
+  return call({ld, pivots, b}, {{b.dtype(), b.shape()}}, run)[0];
+}
+
 Tensor permutation(const Tensor& pivots, std::int64_t rows, DType dtype) {
   const auto run = [](Inputs in, Outputs out) {
     const Batch batch(out[0].shape());
@@ -100,6 +167,7 @@ Tensor permutation(const Tensor& pivots, std::int64_t rows, DType dtype) {
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
         const auto exchanges = in[0].shape()[in[0].shape().rank() - 1];
         const std::int32_t* const with = part<std::int32_t>(in[0], k, batch.count);
+        for (std::int64_t i = 0; i < exchanges; ++i) require_row(with[i], batch.rows);
         for (std::int64_t i = 0; i < exchanges; ++i)
           std::swap(order[static_cast<std::size_t>(i)],
                     order[static_cast<std::size_t>(with[i] - 1)]);

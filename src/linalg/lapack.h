@@ -16,6 +16,10 @@ namespace tenon::linalg {
   F(getrf, (const int* m, const int* n, T* a, const int* lda, int* pivots, int* info))             \
   F(getrs, (const char* trans, const int* n, const int* nrhs, const T* a, const int* lda,          \
             const int* pivots, T* b, const int* ldb, int* info, std::size_t))                      \
+  F(sytrf, (const char* uplo, const int* n, T* a, const int* lda, int* pivots, T* work,            \
+            const int* lwork, int* info, std::size_t))                                             \
+  F(sytrs, (const char* uplo, const int* n, const int* nrhs, const T* a, const int* lda,           \
+            const int* pivots, T* b, const int* ldb, int* info, std::size_t))                      \
   F(geqrf, (const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork,   \
             int* info))                                                                            \
   F(orgqr, (const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work, \

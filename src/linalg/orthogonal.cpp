@@ -12,19 +12,6 @@ double work_of(const Batch& batch) {
   return 4.0 * batch.rows * batch.columns * std::min(batch.rows, batch.columns);
 }
 
-// Calls a routine twice: for the size of its workspace, then with the workspace.
-template <class T, class Call>
-int with_workspace(Call call) {
-  int info = 0, size = -1;
-  T wanted{};
-  call(&wanted, &size, &info);
-  if (info != 0) return info;
-  size = std::max(1, static_cast<int>(wanted));
-  std::vector<T> work(static_cast<std::size_t>(size));
-  call(work.data(), &size, &info);
-  return info;
-}
-
 // What a routine reports: a negative number is an argument that it refuses, which is a NaN here.
 void require_success(const Batch& batch, std::int64_t k, int info, const char* what) {
   if (info == 0) return;

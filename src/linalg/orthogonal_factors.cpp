@@ -277,14 +277,4 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond
   return {out[0], residuals, out[1], out[2]};
 }
 
-Tensor cond(const Tensor& a) {
-  const Called called("linalg::cond");
-  require_matrices(a);
-  const Tensor s = reduced_svd(a).s;
-  if (s.size(-1) == 0)
-    throw make_error<ShapeError>(where("linalg"), ": matrices ", a.shape(),
-                                 " have no singular values");
-  return select(s, -1, 0) / select(s, -1, -1);
-}
-
 }  // namespace tenon::linalg

@@ -25,6 +25,9 @@ struct LuFactors {
   Tensor pivots;  ///< int32 [..., k]: row i was exchanged with this row, from 1
   Tensor info;    ///< of a singular matrix the first zero on U's diagonal
 };
+struct LdlFactors {
+  Tensor ld, pivots, info;
+};
 struct QrFactors {
   Tensor packed;  ///< R on and above the diagonal, the reflectors below it
   Tensor tau;     ///< the reflectors' factors [..., k]
@@ -50,6 +53,10 @@ Factor factor_cholesky(const Tensor& a, Failure failure);
 LuFactors factor_lu(const Tensor& a, Failure failure);
 /// x with a x = b, or with aᵀ x = b if `transposed`.
 Tensor solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool transposed);
+/// L and D of symmetric matrices; reads the lower triangle.
+LdlFactors factor_ldl(const Tensor& a, Failure failure);
+/// x with L D Lᵀ x = b.
+Tensor solve_ldl(const Tensor& ld, const Tensor& pivots, const Tensor& b);
 /// The permutation matrices P of a = P L U with `rows` rows, of this dtype.
 Tensor permutation(const Tensor& pivots, std::int64_t rows, DType dtype);
 Determinants determinants_of(const Tensor& lu, const Tensor& pivots);

@@ -4,6 +4,7 @@
 
 #include <tenon/elementwise.h>
 #include <tenon/joining.h>
+#include <tenon/linalg.h>
 #include <tenon/masked.h>
 #include <tenon/pooling.h>
 #include <tenon/rearrange.h>
@@ -222,12 +223,12 @@ void add_matrices(Cases& cases) {
       },
       1e-5);
   add(
-      cases, "matrix_power", {{{2, 3, 3}}}, [](const Tensors& x) { return matrix_power(x[0], 3); },
-      1e-5);
+      cases, "matrix_power", {{{2, 3, 3}}},
+      [](const Tensors& x) { return linalg::matrix_power(x[0], 3); }, 1e-5);
   for (const double p : {1.0, -1.0, HUGE_VAL})
     add(
         cases, "matrix_norm " + std::to_string(p), {{{2, 3, 4}}},
-        [p](const Tensors& x) { return matrix_norm(x[0], p); }, 1e-5);
+        [p](const Tensors& x) { return linalg::matrix_norm(x[0], p); }, 1e-5);
   add(
       cases, "renorm", {{{3, 4, 2}}}, [](const Tensors& x) { return renorm(x[0], 2, 1, 1.5); },
       1e-5);

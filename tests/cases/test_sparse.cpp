@@ -251,6 +251,89 @@ TEST_CASE("sparse: any number of axes") {
   CHECK(scalar_like.coalesce().nnz() == 1);
 }
 
+TEST_CASE("sparse: products of sparse tensors") {
+  // The columns of the first are the rows of the second: unsorted, with duplicates, or empty.
+  const Matrix left = matrices()[1];
+  const std::vector<Matrix> rights{
+      {"unsorted", whole({4, 0, 4, 2, 0, 1, 2, 0, 1, 0}, {2, 5}), {5, 3}},
+      {"no elements", zeros({2, 0}, DType::Int64), {5, 3}},
+      {"no columns", zeros({2, 0}, DType::Int64), {5, 0}}};
+  for (const Matrix& right : rights)
+    for (const bool csr : {false, true}) {
+      CAPTURE(right.what);
+      const Tensor v = filled({left.count()}, 1.7), w = filled({right.count()}, 0.9);
+      const SparseTensor product = matmul(sparse_of(left, v, csr), sparse_of(right, w, !csr));
+      CHECK(product.layout() == (csr ? SparseLayout::Csr : SparseLayout::Coo));
+      CHECK(product.is_coalesced());
+      CHECK(is_close(product.to_dense(), matmul(dense_of(left, v), dense_of(right, w))));
+      CHECK(is_close(product.transpose().to_dense(), product.to_dense().transpose()));
+    }
+  for (const Matrix& m : matrices()) {
+    CAPTURE(m.what);
+    const Tensor v = filled({m.count()}, 1.7);
+    const SparseTensor s = sparse_of(m, v), gram = matmul(s, s.transpose());
+    const Tensor d = dense_of(m, v);
+    CHECK(is_close(gram.to_dense(), matmul(d, d.transpose())));
+    // Element by element: with itself, with other positions, and with none.
+    CHECK(is_close((s * s).to_dense(), square(d)));
+    CHECK(is_close((s - s).to_dense(), d * 0.0));
+    const Matrix half{"", narrow(m.indices, 1, 0, m.count() / 2), m.shape};
+    const Tensor w = filled({half.count()}, 0.4);
+    for (const bool csr : {false, true}) {
+      const SparseTensor both = sparse_of(m, v, csr) * sparse_of(half, w);
+      CHECK(both.layout() == (csr ? SparseLayout::Csr : SparseLayout::Coo));
+      CHECK(both.is_coalesced());
+      CHECK(is_close(both.to_dense(), d * dense_of(half, w)));
+      CHECK(is_close((sparse_of(half, w, csr) * s).to_dense(), d * dense_of(half, w)));
+    }
+  }
+  // Gradients of both factors, and their gradients.
+  const Matrix right = rights[0];
+  const Tensor v = filled({left.count()}, 1.7), w = filled({right.count()}, 0.9);
+  check_gradients(
+      [&](const auto& in) {
+        return matmul(sparse_of(left, in[0], true), sparse_of(right, in[1])).to_dense();
+      },
+      {v, w});
+  check_gradients(
+      [&](const auto& in) {
+        return (sparse_of(left, in[0]) * sparse_of(left, in[1], true)).to_dense();
+      },
+      {v, filled({left.count()}, 0.6)});
+  check_gradients(
+      [&](const auto& in) {
+        return square((sparse_of(left, in[0]) - sparse_of(left, in[1])).to_dense());
+      },
+      {v, filled({left.count()}, 0.6)});
+  // Data types.
+  const Tensor expected = matmul(dense_of(left, v), dense_of(right, w));
+  const struct {
+    DType dtype;
+    double tolerance;
+  } rows[] = {{DType::Float32, 1e-6}, {DType::BFloat16, 2e-2}, {DType::Float16, 2e-3}};
+  for (const auto& [dtype, tolerance] : rows) {
+    const SparseTensor product =
+        matmul(sparse_of(left, cast(v, dtype)), sparse_of(right, cast(w, dtype)));
+    CHECK(product.dtype() == dtype);
+    CHECK(is_close(product.to_dense(), expected, tolerance));
+  }
+  const SparseTensor mixed = matmul(sparse_of(left, cast(v, DType::Float32)), sparse_of(right, w));
+  CHECK(mixed.dtype() == DType::Float64);
+  // What does not fit.
+  const SparseTensor s = sparse_of(left, v);
+  CHECK_THROWS_AS(matmul(s, s), ShapeError);
+  CHECK_THROWS_AS(s * sparse_of(right, w), ShapeError);
+  CHECK_THROWS_AS(s - sparse_of(right, w), ShapeError);
+  CHECK_THROWS_AS(matmul(s, SparseTensor::coo(whole({0}, {1, 1}), ones({1}), {5})), ShapeError);
+  for (const std::int64_t bad : {std::int64_t{5}, std::int64_t{-1}}) {
+    const SparseTensor row = SparseTensor::coo(whole({bad, 0}, {2, 1}), ones({1}), {5, 7});
+    CHECK_THROWS_AS(matmul(s, row), ValueError);
+    CHECK_THROWS_AS(matmul(row.transpose(), s.transpose()), ValueError);
+    CHECK_THROWS_AS(row * row, ValueError);
+    CHECK_THROWS_AS(row.to_csr().row_starts().compute(), ValueError);
+  }
+}
+
 TEST_CASE("sparse: gradients of every operation, and their gradients") {
   const Matrix m = matrices()[1];
   const Tensor v = filled({m.count()}, 1.7), b = filled({5, 2}, 0.9), a = filled({2, 7}, 0.8);

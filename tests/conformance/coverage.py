@@ -46,19 +46,17 @@ ALIASES = {
     "__rmul__": "operator*", "__rpow__": "pow", "__rsub__": "operator-", "_segment_reduce": "segment_reduce", "_upsample_bilinear2d_aa": "interpolate",
     "argwhere": "nonzero", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "dot": "matmul", "cat": "concat", "complex": "Complex",
     "diagflat": "diag", "fft.hfft2": "fft::hfftn", "fft.ihfft2": "fft::ihfftn", "fliplr": "flip", "flipud": "flip", "grid_sampler_2d": "grid_sample",
-    "linalg.norm": "vector_norm", "linalg.lu_factor_ex": "linalg::lu_factor", "masked.std": "masked::stddev", "std": "stddev", "pinverse": "linalg::pinv",
+    "linalg.norm": "linalg::matrix_norm", "linalg.lu_factor_ex": "linalg::lu_factor", "lu": "linalg::lu_factor", "masked.std": "masked::stddev", "std": "stddev", "pinverse": "linalg::pinv",
     "reshape_as": "reshape", "view_as": "view", "expand_as": "expand", "rsub": "sub", "special.modified_bessel_i0": "i0", "special.modified_bessel_i1": "i1",
     "take_along_dim": "gather", "tile": "repeat", "trapz": "trapezoid", "triangular_solve": "linalg::solve_triangular", "true_divide": "div",
     "unsafe_chunk": "chunk", "unsafe_split": "split",
     **{name: "cast" for name in ("bool", "byte", "char", "int", "long", "half", "bfloat16", "float", "double")},
     **{name: f"linalg::{name}" for name in ("cholesky_inverse", "cholesky_solve", "geqrf", "logdet", "lu_solve", "lu_unpack", "matrix_exp", "ormqr", "svd")},
-    **{f"linalg.{name}": name for name in ("cross", "diagonal", "matrix_norm", "matrix_power", "multi_dot", "vander", "vecdot", "vector_norm")},
+    **{f"linalg.{name}": name for name in ("cross", "diagonal", "multi_dot", "vander", "vecdot", "vector_norm")},
     **{f"{name}_copy": name for name in ("diagonal", "expand", "narrow", "permute", "squeeze", "transpose", "unbind", "unfold", "unsqueeze", "view")},
 }
 # (pattern of names, reason), the first that fits.
 MISSING = [
-    (r"(linalg\..*|lu|lu_.*|cholesky.*|geqrf|ormqr|svd.*|pca_lowrank|pinverse|logdet|triangular_solve|matrix_exp)", "linear algebra"),
-    (r"(fft\..*|stft|istft)", "Fourier transforms"),
     (r"(sparse\..*|to_sparse|.*sparse.*)", "a class of its own: [Sparse tensors](sparse.md)"),
     (r"(complex|real|imag|angle|polar|conj.*|resolve_.*|view_as_.*|cfloat|cdouble|chalf|isreal|H|mH|sgn)", "complex numbers"),
     (r"(.*_copy|as_strided.*|resize_.*|set_|empty.*|new_empty.*|contiguous|positive)", "views of memory and changes in place: tensors are values"),

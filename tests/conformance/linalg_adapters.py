@@ -1,7 +1,7 @@
 """Adapters (adapters.py) of linear algebra. Vectors whose signs an implementation may choose are compared without them."""
 import torch
 
-from adapters import AFTER, BEFORE, adapter, need
+from adapters import AFTER, BEFORE, adapter, axes, need, no_dtype, number
 
 
 def with_info(name, flag=None):
@@ -185,10 +185,57 @@ def _matrix_rank(a, tol=None, *, atol=None, rtol=None, hermitian=False):
     return "linalg.matrix_rank", [a], {key: float(value).hex() for key, value in (("atol", atol), ("rtol", rtol)) if value is not None}
 
 
+def order(p):
+    """The argument of a norm of matrices: a name or a number."""
+    return {"norm": p} if isinstance(p, str) else {"p": number(float(p))}
+
+
 @adapter("linalg.cond")
 def _cond(a, p=None):
-    need(p in (None, 2), "another norm")
-    return "linalg.cond", [a], {}
+    return "linalg.cond", [a], order(2 if p is None else p)
+
+
+@adapter("linalg.matrix_norm")
+def _matrix_norm(a, ord="fro", dim=(-2, -1), keepdim=False, dtype=None):
+    no_dtype(dtype)
+    return "linalg.matrix_norm", [a], {"axes": list(dim), "keepdim": int(keepdim)} | order(ord)
+
+
+@adapter("linalg.norm")
+def _norm(a, ord=None, dim=None, keepdim=False, dtype=None):
+    no_dtype(dtype)
+    if ord is None and dim is None or a.dim() == 1 or len(axes(dim)) == 1:
+        return "vector_norm", [a], {"p": number(float(2 if ord is None else ord)), "axes": axes(dim), "keepdim": int(keepdim)}
+    return _matrix_norm(a, "fro" if ord is None else ord, tuple(axes(dim)) or (-2, -1), keepdim)
+
+
+@adapter("linalg.matrix_power")
+def _matrix_power(a, n):
+    return "linalg.matrix_power", [a], {"n": n}
+
+
+@adapter("linalg.ldl_factor")
+def _ldl_factor(a, *, hermitian=False):
+    return "linalg.ldl_factor", [a], {}
+
+
+@adapter("linalg.ldl_factor_ex")
+def _ldl_factor_ex(a, *, hermitian=False, check_errors=False):
+    return "linalg.ldl_factor_ex", [a], {}
+
+
+@adapter("linalg.ldl_solve")
+def _ldl_solve(factors, pivots, b, *, hermitian=False):
+    return "linalg.ldl_solve", [factors, pivots, b], {}
+
+
+@adapter("lu")
+def _old_lu(a, pivot=True, get_infos=False):
+    need(pivot, "no pivoting")
+    return "linalg.lu_factor", [a], {}
+
+
+AFTER["lu"] = lambda out: (out[0], out[1])
 
 
 @adapter("linalg.tensorinv")

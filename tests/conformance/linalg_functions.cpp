@@ -92,6 +92,40 @@ void add_triangular_factors(Functions& f) {
   };
 }
 
+void add_symmetric_factors(Functions& f) {
+  f["linalg.ldl_factor"] = [](const In& in, const json&) -> Out {
+    const linalg::LdlFactor out = linalg::ldl_factor(tensor(in, 0));
+    return {out.factors, out.pivots};
+  };
+  f["linalg.ldl_factor_ex"] = [](const In& in, const json&) -> Out {
+    const linalg::CheckedLdl out = linalg::ldl_factor_ex(tensor(in, 0));
+    return {out.factor.factors, out.factor.pivots, out.info};
+  };
+  f["linalg.ldl_solve"] = [](const In& in, const json&) -> Out {
+    return {linalg::ldl_solve({tensor(in, 0), tensor(in, 1)}, tensor(in, 2))};
+  };
+}
+
+linalg::MatrixNorm norm_named(const json& a) {
+  return a.at("norm") == "nuc" ? linalg::MatrixNorm::Nuclear : linalg::MatrixNorm::Frobenius;
+}
+
+void add_norms(Functions& f) {
+  f["linalg.matrix_power"] = [](const In& in, const json& a) -> Out {
+    return {linalg::matrix_power(tensor(in, 0), a.at("n"))};
+  };
+  f["linalg.matrix_norm"] = [](const In& in, const json& a) -> Out {
+    const Ints axes = ints(a, "axes");
+    if (a.contains("norm"))
+      return {linalg::matrix_norm(tensor(in, 0), norm_named(a), axes, flag(a, "keepdim"))};
+    return {linalg::matrix_norm(tensor(in, 0), real(a, "p"), axes, flag(a, "keepdim"))};
+  };
+  f["linalg.cond"] = [](const In& in, const json& a) -> Out {
+    if (a.contains("norm")) return {linalg::cond(tensor(in, 0), norm_named(a))};
+    return {linalg::cond(tensor(in, 0), real(a, "p"))};
+  };
+}
+
 // Without the signs of vectors, which an implementation may choose.
 void add_orthogonal_factors(Functions& f) {
   f["linalg.qr"] = [](const In& in, const json& a) -> Out {
@@ -136,10 +170,12 @@ void add_linear_algebra(Functions& f) {
   add_solutions(f);
   add_triangular_factors(f);
   add_orthogonal_factors(f);
+  add_symmetric_factors(f);
+  add_norms(f);
   const std::pair<const char*, One> functions[] = {
       {"linalg.inv", linalg::inv},         {"linalg.det", linalg::det},
       {"linalg.logdet", linalg::logdet},   {"linalg.matrix_exp", linalg::matrix_exp},
-      {"linalg.svdvals", linalg::svdvals}, {"linalg.cond", linalg::cond},
+      {"linalg.svdvals", linalg::svdvals},
   };
   for (const auto& [name, function] : functions)
     f[name] = [function = function](const In& in, const json&) -> Out {

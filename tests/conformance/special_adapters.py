@@ -187,12 +187,6 @@ adapter("renorm")(call("renorm", ("p", None, "p", real), ("dim", None, "axis", i
 adapter("linalg.vander")(call("vander", ("N", None, "count", int)))
 
 
-@adapter("linalg.matrix_power")
-def _matrix_power(x, n):
-    need(n >= 0, "powers of the inverse")
-    return "matrix_power", [x], {"n": n}
-
-
 @adapter("linalg.multi_dot")
 def _multi_dot(matrices):
     return "multi_dot", list(matrices), {}
@@ -201,23 +195,6 @@ def _multi_dot(matrices):
 @adapter("linalg.diagonal")
 def _linalg_diagonal(x, *, offset=0, dim1=-2, dim2=-1):
     return "diagonal", [x], {"offset": offset, "a": dim1, "b": dim2}
-
-
-@adapter("linalg.matrix_norm")
-def _matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False, dtype=None):
-    no_dtype(dtype)
-    need(ord not in ("nuc", 2, -2), "norms of singular values")
-    return "matrix_norm", [x], {"axes": list(dim), "keepdim": int(keepdim)} | ({} if ord == "fro" else {"p": number(float(ord))})
-
-
-def _linalg_norm(x, ord=None, dim=None, keepdim=False, dtype=None):
-    no_dtype(dtype)
-    if ord is None and dim is None or x.dim() == 1 or len(axes(dim)) == 1:
-        return "vector_norm", [x], {"p": number(float(2 if ord is None else ord)), "axes": axes(dim), "keepdim": int(keepdim)}
-    return _matrix_norm(x, "fro" if ord is None else ord, tuple(axes(dim)) or (-2, -1), keepdim)
-
-
-OPINFO["linalg.norm", ""] = _linalg_norm
 
 
 @adapter("nn.functional.bilinear")

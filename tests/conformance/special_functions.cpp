@@ -183,12 +183,6 @@ void add_matrices(Functions& f) {
     return {vecdot(tensor(in, 0), tensor(in, 1), a.at("axis"))};
   };
   f["multi_dot"] = [](const In& in, const json&) -> Out { return {multi_dot(tensors(in))}; };
-  f["matrix_power"] = [](const In& in, const json& a) -> Out {
-    return {matrix_power(tensor(in, 0), a.at("n"))};
-  };
-  f["matrix_norm"] = [](const In& in, const json& a) -> Out {
-    return {matrix_norm(tensor(in, 0), maybe_real(a, "p"), ints(a, "axes"), flag(a, "keepdim"))};
-  };
   f["renorm"] = [](const In& in, const json& a) -> Out {
     return {renorm(tensor(in, 0), real(a, "p"), a.at("axis"), real(a, "most"))};
   };

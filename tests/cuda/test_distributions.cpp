@@ -37,6 +37,12 @@ std::vector<Distribution> all_kinds(const Tensor& a) {
           Multinomial(5, Logits{rows}),
           RelaxedOneHotCategorical(0.5, Logits{rows}),
           Dirichlet(rows),
+          Kumaraswamy(a, 2),
+          FisherSnedecor(a * 2, 3),
+          GeneralizedPareto(0, a, 0.2),
+          Wishart(a + 3, ScaleTril{eye(3)}),
+          LKJCholesky(3, a),
+          TransformedDistribution(Normal(rows * 0.1, 0.5), corr_cholesky_transform()),
           MixtureSameFamily(Categorical(Logits{rows}), Normal(rows, 1)),
           TransformedDistribution(Normal(a, 1), tanh_transform())};
 }
@@ -60,8 +66,10 @@ TEST_CASE("cuda distributions: samples, log-probabilities and gradients") {
     const auto make = [k] { return results(k); };
     const test::Values on_cpu = test::made_on("cpu", Precision::Fp32, make);
     const test::Values on_gpu = test::made_on("cuda", Precision::Fp32, make);
-    if (!all[k].has_rsample() && std::string(all[k].name()) != "MixtureSameFamily" &&
-        std::string(all[k].name()) != "VonMises")
+    const std::string name = all[k].name();
+    const bool draws_numbers =
+        name == "MixtureSameFamily" || name == "VonMises" || name == "LKJCholesky";
+    if (!all[k].has_rsample() && !draws_numbers)
       CHECK(on_gpu[0] == on_cpu[0]);  // counts and classes
     test::check_near(on_gpu, on_cpu, 1e-4);
   }

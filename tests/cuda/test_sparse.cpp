@@ -115,6 +115,8 @@ std::vector<std::vector<double>> sparse_operations() {
     out.push_back(host((s + s).coalesce().values()));
     out.push_back(host((s * filled({5}, 0.4)).to_dense()));
     out.push_back(host(sum(s, {0})));
+    out.push_back(host(matmul(s, s.transpose()).values()));
+    out.push_back(host((s * s).values()));
     out.push_back(host(sampled_matmul(s, filled({7, 2}, 0.4), filled({2, 5}, 0.3)).values()));
   }
   out.push_back(host(SparseTensor::from_dense(filled({4, 4}, 1)).values()));

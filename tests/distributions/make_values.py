@@ -8,7 +8,7 @@
     pair P Q BATCH                     the parameters of P, the parameters of Q, then the divergence
 
 Numbers of a line are those of all batch elements in row-major order. PyTorch's mode of Weibull distributions with a concentration below 1 is NaN
-and is written as 0, where the density is infinite.
+and is written as 0, where the density is infinite. Its mode of Kumaraswamy distributions is NaN for all parameters and is left out.
 """
 import math
 import pathlib
@@ -66,6 +66,10 @@ def matrices(k):
     return a + torch.diag_embed(torch.exp(torch.randn(N, k)))
 
 
+def even_matrices(k):
+    return torch.randn(N, k, k).tril(-1) * 0.3 + torch.diag_embed(torch.exp(torch.randn(N, k) * 0.3))
+
+
 EXTREME = extreme(1e-2, 1e5)
 COUNT = lambda: torch.floor(positive(1, 200))
 FAMILIES = {
@@ -105,12 +109,21 @@ FAMILIES = {
                                   [lambda: torch.randn(N, 4), lambda: torch.randn(N, 4, 2), lambda: rows(lambda: positive(0.1, 10), 4)]),
 }
 
+# Made after the pairs, so that the numbers of the others stay as they are.
+LATER = {
+    "FisherSnedecor": (lambda a, b: D.FisherSnedecor(a, b), [extreme(0.5, 1e3), extreme(0.5, 1e3)]),
+    "Kumaraswamy": (lambda a, b: D.Kumaraswamy(a, b), [lambda: positive(0.3, 30), lambda: positive(0.3, 30)]),
+    "GeneralizedPareto": (lambda a, b, c: D.GeneralizedPareto(a, b, c), [real, positive, lambda: torch.linspace(-0.9, 0.45, N)]),
+    "Wishart": (lambda a, b: D.Wishart(a, scale_tril=b.tril()), [lambda: positive(0.1, 50) + 5, lambda: even_matrices(3)]),
+    "LKJCholesky": (lambda a: D.LKJCholesky(4, a), [lambda: positive(0.2, 50)]),
+}
+
 
 def value_of(name, d):
     if name == "VonMises":
         return torch.empty(N).uniform_(-3, 3)
     x = d.sample().double()
-    if name in ("ContinuousBernoulli", "Beta", "RelaxedBernoulli"):
+    if name in ("ContinuousBernoulli", "Beta", "RelaxedBernoulli", "Kumaraswamy"):
         x = x.clamp(1e-6, 1 - 1e-6)
     if name == "Dirichlet" or name == "RelaxedOneHotCategorical":
         x = x.clamp_min(1e-6)
@@ -156,7 +169,7 @@ def family(name):
         line("grad_entropy", "=", *[torch.zeros_like(p) if s is None else s for s, p in zip(slopes, parameters)])
     except NotImplementedError:
         pass
-    for function in ("mean", "variance", "mode"):
+    for function in ("mean", "variance") if name == "Kumaraswamy" else ("mean", "variance", "mode"):
         attempt(function, lambda f=function: torch.nan_to_num(d.mode) if name == "Weibull" and f == "mode" else getattr(d, f))
 
 
@@ -210,6 +223,9 @@ for name in FAMILIES:
     family(name)
 for p, q in PAIRS:
     pair(p, q)
+FAMILIES |= LATER
+for name in LATER:
+    family(name)
 path = pathlib.Path(__file__).with_name("torch_values.txt")
 path.write_text("\n".join(OUT) + "\n", encoding="utf-8")
 print(path, path.stat().st_size)

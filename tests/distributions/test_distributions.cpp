@@ -69,6 +69,11 @@ std::vector<Distribution> all_families(DType dtype = DType::Float32) {
           Multinomial(5, Probs{rows}),
           RelaxedOneHotCategorical(0.5, Probs{rows}),
           Dirichlet(rows),
+          Kumaraswamy(a, a),
+          FisherSnedecor(a * 4, a * 4),
+          GeneralizedPareto(a, a, 0.2),
+          LKJCholesky(3, a),
+          LogisticNormal(rows, 1),
           Independent(Normal(rows, 1), 1),
           MixtureSameFamily(Categorical(Probs{rows}), Normal(rows, 1)),
           TransformedDistribution(Normal(a, 1), sigmoid_transform())};
@@ -173,6 +178,215 @@ TEST_CASE("distributions.outside_of_the_support") {
   CHECK(Pareto(2, 1).cdf(scalar(1.0)).item() == 0);
   CHECK(Poisson(2).cdf(scalar(-1.0)).item() == 0);
   CHECK(Poisson(2).cdf(scalar(1.5)).item() == doctest::Approx(3 * std::exp(-2)));
+}
+
+TEST_CASE("distributions.wishart") {
+  const Tensor factor = tril(draw({2, 3, 3}, 1)) * 0.3 + eye(3, 3, DType::Float64);
+  const Tensor covariance = matmul(factor, transpose(factor)), df = Tensor::from({5.0, 8.0}, {2});
+  const Wishart by_factor(df, ScaleTril{factor}), by_covariance(df, CovarianceMatrix{covariance}),
+      by_precision(df, PrecisionMatrix{linalg::inv(covariance)});
+  CHECK(allclose(by_covariance.scale_tril(), factor));
+  CHECK(allclose(by_precision.scale_tril(), factor));
+  CHECK(allclose(by_factor.covariance_matrix(), covariance));
+  CHECK(allclose(by_factor.precision_matrix(), linalg::inv(covariance)));
+  CHECK(by_factor.batch_shape() == Shape{2});
+  CHECK(by_factor.event_shape() == Shape{3, 3});
+  const Tensor x = by_factor.sample({4}, Generator(1)).compute();
+  CHECK(x.shape() == Shape{4, 2, 3, 3});
+  CHECK(all(isfinite(by_factor.log_prob(x))).item() == 1);
+  CHECK(by_factor.expand({6, 2}).sample({}, Generator(1)).shape() == Shape{6, 2, 3, 3});
+  CHECK(by_factor.sample({0}).compute().shape() == Shape{0, 2, 3, 3});
+  // Of one row, it is a gamma distribution.
+  const Wishart one(7.0, CovarianceMatrix{full({1, 1}, 2.0, DType::Float64)});
+  const Tensor numbers = exp(draw({5}, 2));
+  CHECK(allclose(one.log_prob(reshape(numbers, {5, 1, 1})),
+                 Gamma(scalar(3.5, DType::Float64), 0.25).log_prob(numbers)));
+  // Samples have gradients: the mean is df times the scale matrix.
+  const Tensor v = variable(select(factor, 0, 0));
+  const Tensor mean_of = mean(Wishart(6.0, ScaleTril{v}).rsample({200000}, Generator(3)), 0);
+  const Tensor weight = draw({3, 3}, 4);
+  const Tensor found = grad(sum(mean_of * weight), v),
+               expected = grad(sum(matmul(v, transpose(v)) * 6.0 * weight), v);
+  CHECK(allclose(tril(found), tril(expected), 0.02, 0.15));
+  // Outside of the support.
+  const Wishart d(df, ScaleTril{factor});
+  const auto density = [&](const std::vector<double>& m) {
+    return select(d.log_prob(Tensor::from(m, {3, 3})), 0, 0).item();
+  };
+  CHECK(density({1, 0, 0, 0, 1, 0, 0, 0, -1}) == -kLimitless);
+  CHECK(density({0, 0, 0, 0, 0, 0, 0, 0, 0}) == -kLimitless);
+  CHECK(density({2, 1, 0, 0, 2, 0, 0, 0, 2}) == -kLimitless);
+  CHECK(std::isfinite(density({2, 1, 0, 1, 2, 0, 0, 0, 2})));
+  const Tensor both = variable(stack({eye(3, {}, DType::Float64), zeros({3, 3}, DType::Float64)}));
+  const Tensor densities = d.log_prob(both);
+  CHECK(all(isfinite(grad(sum(where(isfinite(densities), densities, 0)), both))).item() == 1);
+  CHECK_THROWS_AS(Wishart(2.0, CovarianceMatrix{eye(3)}), ValueError);
+  CHECK_THROWS_AS(Wishart(5.0, CovarianceMatrix{zeros({3, 2})}), ShapeError);
+  CHECK_THROWS_AS(Wishart(5.0, ScaleTril{Tensor()}), ValueError);
+  CHECK_THROWS_AS(Wishart(zeros({3}), ScaleTril{factor}), ShapeError);
+  CHECK_THROWS_AS(d.log_prob(zeros({4, 4})), ShapeError);
+  CHECK_THROWS_AS(kl_divergence(d, Wishart(5.0, CovarianceMatrix{eye(2)})), ShapeError);
+}
+
+TEST_CASE("distributions.lkj_cholesky") {
+  // Two variables: the correlation r has the density (1 - r²)^(concentration - 1) / constant. With
+  // a concentration of 1 the density of the factor [1, 0; r, sqrt(1 - r²)] is uniform in r.
+  const LKJCholesky d(2, scalar(1.0, DType::Float64));
+  CHECK(d.dim() == 2);
+  CHECK(d.event_shape() == Shape{2, 2});
+  const Tensor at = Tensor::from({1.0, 0.0, 0.6, 0.8}, {2, 2});
+  CHECK(d.log_prob(at).item() == doctest::Approx(std::log(0.5)));
+  const auto density = [&](const std::vector<double>& m) {
+    return d.log_prob(Tensor::from(m, {2, 2})).item();
+  };
+  CHECK(density({1, 0, 0.6, -0.8}) == -kLimitless);
+  CHECK(density({1, 0.1, 0.6, 0.8}) == -kLimitless);
+  CHECK(density({1, 0, 0.6, 0.9}) == -kLimitless);
+  CHECK_THROWS_AS(LKJCholesky(1), ValueError);
+  CHECK_THROWS_AS(LKJCholesky(3, 0.0), ValueError);
+  CHECK_THROWS_AS(LKJCholesky(3).rsample(), NotSupported);
+  CHECK_THROWS_AS(LKJCholesky(3).entropy(), NotSupported);
+}
+
+TEST_CASE("distributions.more_families_of_numbers") {
+  // Entropies are means of -log_prob; the mode has the largest density.
+  const auto check_entropy = [](const Distribution& d) {
+    INFO(std::string(d.name()));
+    const Tensor x = d.sample({100000}, Generator(5)).compute();
+    CHECK(d.entropy().item() == doctest::Approx(-mean(d.log_prob(x)).item()).epsilon(0.02));
+  };
+  const Tensor a = scalar(3.5, DType::Float64);
+  check_entropy(FisherSnedecor(a, 9));
+  check_entropy(Kumaraswamy(a, 2));
+  check_entropy(GeneralizedPareto(a, 2, 0.3));
+  const auto check_mode = [](const Distribution& d) {
+    const double best = d.log_prob(d.mode()).item();
+    for (const double off : {-1e-3, 1e-3}) CHECK(d.log_prob(d.mode() + off).item() < best);
+  };
+  check_mode(Kumaraswamy(a, 2));
+  check_mode(FisherSnedecor(a, 9));
+  CHECK(std::isnan(Kumaraswamy(a, 0.5).mode().item()));
+  CHECK(std::isnan(FisherSnedecor(2, 9).mode().item()));
+  // Near a concentration of 0, where the density is that of an exponential distribution.
+  const Tensor x = Tensor::from({0.0, 0.5, 3.0, 20.0}, {4});
+  for (const double c : {0.0, 1e-12, -1e-12, 1e-5}) {
+    const Tensor concentration = variable(scalar(c, DType::Float64));
+    const GeneralizedPareto d(0.0, 2, concentration);
+    CHECK(
+        allclose(d.log_prob(x), Exponential(scalar(0.5, DType::Float64)).log_prob(x), 1e-3, 1e-3));
+    CHECK(allclose(d.icdf(d.cdf(x)), x, 1e-6, 1e-9));
+    // d log p / dc at 0 is z²/2 - z, and the second derivative 2 (z²/2 - z³/3).
+    const Tensor z = x / 2.0, first = grad(sum(d.log_prob(x)), concentration);
+    CHECK(first.item() == doctest::Approx(sum(square(z) / 2.0 - z).item()).epsilon(1e-2));
+    const double second = sum(square(z) - square(z) * z * (2.0 / 3)).item();
+    CHECK(grad(first, concentration).item() == doctest::Approx(second).epsilon(1e-2));
+  }
+  const GeneralizedPareto bounded(1.0, 2, scalar(-0.5, DType::Float64));  // up to 5
+  CHECK(bounded.cdf(scalar(6.0)).item() == 1);
+  CHECK(bounded.cdf(scalar(0.0)).item() == 0);
+  CHECK(bounded.log_prob(scalar(5.5)).item() == -kLimitless);
+  CHECK(bounded.log_prob(scalar(0.5)).item() == -kLimitless);
+  CHECK(GeneralizedPareto(1.0, 2, 1).mean().item() == kLimitless);
+  CHECK(GeneralizedPareto(1.0, 2, 0.5).variance().item() == kLimitless);
+  CHECK_THROWS_AS(GeneralizedPareto(0, -1, 0), ValueError);
+  CHECK_THROWS_AS(FisherSnedecor(0, 1), ValueError);
+  CHECK_THROWS_AS(Kumaraswamy(1, -1), ValueError);
+  const Tensor loc = draw({3}, 6);
+  const LogisticNormal d(loc, 0.5);
+  CHECK(d.event_shape() == Shape{4});
+  CHECK(equal(d.loc(), loc));
+  CHECK(allclose(d.scale(), full({3}, 0.5, DType::Float64)));
+  const TransformedDistribution same(Normal(loc, 0.5), stick_breaking_transform());
+  const Tensor y = d.sample({5}, Generator(1)).compute();
+  CHECK(equal(d.log_prob(y), same.log_prob(y)));
+  CHECK(LogisticNormal(0, 1).event_shape() == Shape{2});
+}
+
+TEST_CASE("distributions.transforms_to_matrices") {
+  const Transform factor = corr_cholesky_transform();
+  for (const std::int64_t n : {1, 2, 3, 5}) {
+    CAPTURE(n);
+    const std::int64_t below = n * (n - 1) / 2;
+    const Tensor x = variable(draw({2, below}, 3)), y = factor(x);
+    CHECK(y.shape() == Shape{2, n, n});
+    CHECK(allclose(sum(square(y), -1), ones({2, n}, DType::Float64)));
+    CHECK(equal(triu(y, 1), zeros_like(y)));
+    CHECK(all(gt(diagonal(y, 0, -2, -1), 0)).item() == 1);
+    CHECK(allclose(factor.inv()(y), x, 1e-9, 1e-9));
+    if (below == 0) continue;
+    // The Jacobian of the elements below the diagonal.
+    std::vector<Tensor> rows;
+    for (std::int64_t i = 1; i < n; ++i)
+      for (std::int64_t j = 0; j < i; ++j)
+        rows.push_back(grad(sum(select(select(y, 1, i), 1, j)), x));
+    CHECK(allclose(factor.log_abs_det_jacobian(x, y), linalg::slogdet(stack(rows, -2)).logabsdet,
+                   1e-9, 1e-9));
+  }
+  CHECK_THROWS_AS(factor(zeros({4})), ShapeError);
+  // A prior over correlation matrices.
+  const TransformedDistribution d(Normal(zeros({2, 3}), 1), factor);
+  CHECK(d.batch_shape() == Shape{2});
+  CHECK(d.event_shape() == Shape{3, 3});
+  const Tensor drawn = d.sample({4}, Generator(1)).compute();
+  CHECK(d.log_prob(drawn).shape() == Shape{4, 2});
+  CHECK(all(isfinite(d.log_prob(drawn))).item() == 1);
+  // Correlations that are rounded to 1 have a density, and large numbers leave rows of length 1.
+  const TransformedDistribution narrow_one(Normal(full({3}, 12), 1), factor);
+  CHECK(std::isfinite(narrow_one.log_prob(narrow_one.sample({}, Generator(1))).item()));
+  CHECK(all(isfinite(factor(full({3}, 40)))).item() == 1);
+
+  const Tensor x = draw({2, 3, 3}, 5);
+  const Tensor lower = lower_cholesky_transform()(x), definite = positive_definite_transform()(x);
+  CHECK(equal(tril(lower, -1), tril(x, -1)));
+  CHECK(allclose(log(diagonal(lower, 0, -2, -1)), diagonal(x, 0, -2, -1)));
+  CHECK(equal(triu(lower, 1), zeros_like(x)));
+  CHECK(allclose(definite, matmul(lower, transpose(lower))));
+  CHECK(allclose(lower_cholesky_transform().inv()(lower), tril(x), 1e-9, 1e-9));
+  CHECK(allclose(positive_definite_transform().inv()(definite), tril(x), 1e-9, 1e-9));
+  CHECK(allclose(softmax_transform().inv()(softmax_transform()(x)), log_softmax(x, -1)));
+  CHECK(equal(abs_transform()(x), abs(x)));
+  for (const Transform& each : {abs_transform(), softmax_transform(), lower_cholesky_transform(),
+                                positive_definite_transform()})
+    CHECK_THROWS_AS(each.log_abs_det_jacobian(x, each(x)), NotSupported);
+  CHECK_THROWS_AS(lower_cholesky_transform()(zeros({2, 3})), ShapeError);
+}
+
+TEST_CASE("distributions.transforms_made_of_others") {
+  const Tensor x = variable(draw({5, 4}, 3));
+  const auto slopes_of = [&](const Tensor& y) { return log(abs(grad(sum(y), x))); };
+  const Transform probability = cumulative_distribution_transform(Normal(0.5, 2));
+  const Transform parts = concat_transform({exp_transform(), affine_transform(1, -2)}, {1, 3});
+  const Transform slices = stack_transform(
+      {exp_transform(), tanh_transform(), sigmoid_transform(), affine_transform(0, 3)});
+  for (const Transform& each : {probability, parts, slices}) {
+    INFO(std::string(each.rule().name()));
+    const Tensor y = each(x);
+    CHECK(y.shape() == x.shape());
+    CHECK(allclose(each.inv()(y), x, 1e-8, 1e-8));
+    CHECK(allclose(each.log_abs_det_jacobian(x, y), slopes_of(y), 1e-9, 1e-9));
+  }
+  CHECK(equal(select(parts(x), -1, 0), exp(select(x, -1, 0))));
+  CHECK(equal(select(parts(x), -1, 3), 1 + select(x, -1, 3) * -2));
+  // A probability of one's own distribution is uniform.
+  const TransformedDistribution uniform(Normal(0.5, 2), probability);
+  CHECK(uniform.log_prob(scalar(0.3)).item() == doctest::Approx(0).epsilon(1e-5));
+  CHECK(uniform.cdf(scalar(0.3)).item() == doctest::Approx(0.3));
+  const Transform flat = reshape_transform({2, 2}, {4});
+  const Tensor square_x = draw({3, 2, 2}, 4);
+  CHECK(flat(square_x).shape() == Shape{3, 4});
+  CHECK(equal(flat.inv()(flat(square_x)), square_x));
+  CHECK(equal(flat.log_abs_det_jacobian(square_x, flat(square_x)), zeros({3}, DType::Float64)));
+  CHECK(TransformedDistribution(Normal(zeros({3, 2, 2}), 1), flat).event_shape() == Shape{4});
+  CHECK_THROWS_AS(reshape_transform({2, 2}, {5}), ShapeError);
+  CHECK_THROWS_AS(flat(zeros({3, 2})), ShapeError);
+  CHECK_THROWS_AS(cumulative_distribution_transform(Beta(1, 1)), NotSupported);
+  CHECK_THROWS_AS(cumulative_distribution_transform(Dirichlet(ones({3}))), NotSupported);
+  CHECK_THROWS_AS(parts(zeros({2, 3})), ShapeError);
+  CHECK_THROWS_AS(concat_transform({exp_transform()}, {1, 2}), ValueError);
+  CHECK_THROWS_AS(concat_transform({exp_transform()}, {-1}), ValueError);
+  CHECK_THROWS_AS(concat_transform({}, {}), ValueError);
+  CHECK_THROWS_AS(stack_transform({exp_transform()}, 0), ValueError);
+  CHECK_THROWS_AS(stack_transform({stick_breaking_transform()}), ValueError);
 }
 
 TEST_CASE("distributions.refusals") {
@@ -391,6 +605,8 @@ TEST_CASE("distributions.kl_by_samples") {
   check(Beta(a, 2), Uniform(0, 1));
   check(Gamma(a, 2), Normal(0, 3));
   check(Binomial(a * 0 + 9, Probs{0.3}), Binomial(9, Probs{0.6}));
+  check(Wishart(a + 4, ScaleTril{eye(3, 3, DType::Float64) * 0.5}),
+        Wishart(a + 6, ScaleTril{eye(3, 3, DType::Float64)}));
   check(MultivariateNormal(0, ScaleTril{draw({3, 3}, 1) + eye(3, 3, DType::Float64) * 3}),
         MultivariateNormal(1, ScaleTril{eye(3, 3, DType::Float64) * 2}));
 }

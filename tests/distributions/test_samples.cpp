@@ -87,6 +87,11 @@ std::vector<Continuous> continuous() {
       {"beta", Beta(wide(2), 3.5), false},
       {"beta of large numbers", Beta(wide(300), 2000), false},
       {"student_t", StudentT(wide(7), 1, 2), false},
+      {"kumaraswamy", Kumaraswamy(wide(2), 0.7)},
+      {"fisher_snedecor", FisherSnedecor(wide(7), 9), false},
+      {"generalized_pareto", GeneralizedPareto(wide(1), 2, 0.3)},
+      {"generalized_pareto of a bounded tail", GeneralizedPareto(wide(1), 2, -0.4)},
+      {"generalized_pareto of 0", GeneralizedPareto(wide(-1), 2, 0)},
       {"von_mises", VonMises(wide(1), 4), false},
       {"von_mises, wide", VonMises(wide(-2), 0.05), false},
       {"von_mises, narrow", VonMises(wide(0), 500), false},
@@ -251,6 +256,15 @@ TEST_CASE("distributions.samples_of_vectors") {
   const Tensor rates = Tensor::from({0.5, 9.0, 11.0, 200.0}, {4});
   check_moments(Poisson(rates), 0.04);
   check_moments(Binomial(Tensor::from({3.0, 40.0, 400.0, 0.0}, {4}), Probs{0.4}), 0.04);
+  check_moments(Wishart(wide(7.5), ScaleTril{tril(factor)}), 0.06);
+  // Correlations of 4 variables: the mean of a squared one is 1 / (n + 2 concentration - 1), and
+  // samples have no preferred sign.
+  const Tensor l = LKJCholesky(4, wide(1.5)).sample({40000}, Generator(2)).compute();
+  const Tensor correlations = matmul(l, transpose(l));
+  CHECK(allclose(diagonal(correlations, 0, -2, -1), ones({40000, 4}, DType::Float64)));
+  const Tensor apart = 1 - eye(4, {}, DType::Float64);
+  CHECK(allclose(mean(correlations * apart, 0), zeros({4, 4}, DType::Float64), 0, 0.01));
+  CHECK(allclose(mean(square(correlations) * apart, 0), apart / 6.0, 0, 0.01));
   // The covariance, not only its diagonal.
   const MultivariateNormal normal(0, ScaleTril{factor});
   const Tensor x = normal.sample({40000}, Generator(2)).compute();

@@ -91,6 +91,12 @@ const std::map<std::string, Kind>& kinds() {
        {[](const Tensors& p) { return LowRankMultivariateNormal(p[0], p[1], p[2]); },
         {4},
         {{4}, {4, 2}, {4}}}},
+      {"FisherSnedecor", {of_two<FisherSnedecor>()}},
+      {"Kumaraswamy", {of_two<Kumaraswamy>()}},
+      {"GeneralizedPareto", {[](const Tensors& p) { return GeneralizedPareto(p[0], p[1], p[2]); }}},
+      {"Wishart",
+       {[](const Tensors& p) { return Wishart(p[0], ScaleTril{p[1]}); }, {3, 3}, {{}, {3, 3}}}},
+      {"LKJCholesky", {[](const Tensors& p) { return LKJCholesky(4, p[0]); }, {4, 4}}},
   };
   return all;
 }

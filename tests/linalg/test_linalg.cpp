@@ -282,6 +282,136 @@ TEST_CASE("linalg: first and second derivatives of orthogonal factors") {
                     {draw({5, 3}, 26), draw({2}, 27)});
 }
 
+TEST_CASE("linalg: powers, norms and condition numbers") {
+  using linalg::MatrixNorm;
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    for (const Shape& shape :
+         {Shape{3, 3}, Shape{1, 1}, Shape{2, 3, 5, 5}, Shape{0, 2, 2}, Shape{0, 0}}) {
+      CAPTURE(std::string(name(dtype)));
+      CAPTURE(shape.str());
+      const Tensor a = draw(shape, 41, dtype);
+      const std::int64_t n = shape[shape.rank() - 1];
+      const double limit = 1000 * tolerance(dtype);
+      const Tensor one = broadcast_to(eye(n, {}, dtype), shape);
+      CHECK(distance(linalg::matrix_power(a, 0), one) == 0);
+      CHECK(distance(linalg::matrix_power(a, 5), matmul(matmul(matmul(matmul(a, a), a), a), a)) <
+            limit);
+      CHECK(distance(linalg::matrix_power(a, -3), linalg::inv(matmul(matmul(a, a), a))) < limit);
+      const Tensor inverse = linalg::inv(a);
+      for (const double p : {1.0, -1.0, infinity, -infinity}) {
+        if (n == 0) {
+          CHECK(equal(linalg::cond(a, p), zeros(linalg::cond(a, p).shape(), dtype)));
+          continue;
+        }
+        CHECK(distance(linalg::cond(a, p),
+                       linalg::matrix_norm(a, p) * linalg::matrix_norm(inverse, p)) < limit);
+      }
+    }
+  for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 5}, Shape{1, 4}}) {
+    const Tensor a = draw(shape, 42), s = linalg::svdvals(a);
+    CHECK(distance(linalg::matrix_norm(a, MatrixNorm::Nuclear), sum(s, {-1})) < 1e-14);
+    CHECK(distance(linalg::matrix_norm(a), sqrt(sum(square(a), {-2, -1}))) < 1e-14);
+    CHECK(distance(linalg::matrix_norm(a, 2), amax(s, {-1})) < 1e-14);
+    CHECK(distance(linalg::matrix_norm(a, -2), amin(s, {-1})) < 1e-14);
+    CHECK(distance(linalg::matrix_norm(a, 1), amax(sum(abs(a), {-2}), {-1})) < 1e-14);
+    CHECK(distance(linalg::matrix_norm(a, -infinity), amin(sum(abs(a), {-1}), {-1})) < 1e-14);
+  }
+  // Any two axes, in any order, kept or not: rows are axis 2, columns axis 0.
+  const Tensor a = draw({3, 2, 4}, 43), permuted = permute(a, {1, 2, 0});
+  for (const double p : {1.0, 2.0, infinity}) {
+    CHECK(distance(linalg::matrix_norm(a, p, {2, 0}), linalg::matrix_norm(permuted, p)) < 1e-14);
+    CHECK(linalg::matrix_norm(a, p, {2, 0}, true).shape() == Shape{1, 2, 1});
+  }
+  CHECK(linalg::matrix_norm(a, MatrixNorm::Nuclear, {0, -1}, true).shape() == Shape{1, 2, 1});
+  const Tensor none = zeros({2, 0, 3}, DType::Float64);
+  for (const double p : {1.0, 2.0, infinity})
+    CHECK(linalg::matrix_norm(none, p).to_vector<double>() == std::vector<double>{0, 0});
+  CHECK(linalg::matrix_norm(none, MatrixNorm::Nuclear).to_vector<double>() ==
+        std::vector<double>{0, 0});
+  CHECK(linalg::cond(draw({5, 3}, 44), -2).item() <= 1);
+  CHECK(linalg::cond(zeros({2, 2}, DType::Float64), 1).item() == infinity);
+  CHECK(linalg::matrix_norm(ones({2, 3}, DType::Float16), 1).dtype() == DType::Float16);
+
+  const Tensor square_one = draw({2, 3, 3}, 45), wide = draw({3, 5}, 46);
+  for (const int n : {-2, 0, 3})
+    check_derivatives(
+        [n](const Tensors& x) { return Tensors{linalg::matrix_power(x[0], n) + x[0] * 0.5}; },
+        {square_one});
+  for (const double p : {1.0, -1.0, 2.0, -2.0, infinity, -infinity}) {
+    CAPTURE(p);
+    check_derivatives([p](const Tensors& x) { return Tensors{linalg::cond(x[0], p)}; },
+                      {draw({3, 3}, 47)});
+    check_derivatives([p](const Tensors& x) { return Tensors{linalg::matrix_norm(x[0], p)}; },
+                      {wide});
+  }
+  for (const MatrixNorm kind : {MatrixNorm::Frobenius, MatrixNorm::Nuclear}) {
+    check_derivatives([=](const Tensors& x) { return Tensors{linalg::cond(x[0], kind)}; },
+                      {draw({3, 3}, 48)});
+    check_derivatives([=](const Tensors& x) { return Tensors{linalg::matrix_norm(x[0], kind)}; },
+                      {wide});
+  }
+  CHECK_THROWS_AS(linalg::matrix_power(zeros({2, 3}), 2), ShapeError);
+  CHECK_THROWS_AS(linalg::matrix_power(zeros({2, 2}, DType::Int64), -1), DTypeError);
+  CHECK_THROWS_AS(linalg::matrix_power(zeros({2, 2}), -1).compute(), ValueError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({2, 2}), 3.0), ValueError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({2, 2}), std::nan("")), ValueError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({2, 2}), 1.0, {0, 0}), ValueError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({2})), ShapeError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({2, 2}, DType::BFloat16), 2.0), DTypeError);
+  CHECK_THROWS_AS(linalg::matrix_norm(zeros({0, 2}), -2.0).compute(), Error);
+  CHECK_THROWS_AS(linalg::cond(zeros({2, 3}), 1), ShapeError);
+  CHECK_THROWS_AS(linalg::cond(zeros({2, 2}), 3), ValueError);
+}
+
+TEST_CASE("linalg: symmetric matrices that are not definite") {
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    for (const Shape& shape : {Shape{5, 5}, Shape{1, 1}, Shape{2, 3, 4, 4}, Shape{40, 40},
+                               Shape{0, 2, 2}, Shape{0, 0}}) {
+      CAPTURE(std::string(name(dtype)));
+      CAPTURE(shape.str());
+      const Tensor x = draw(shape, 61, dtype), a = x + transpose(x);
+      Ints sides(shape.begin(), shape.end());
+      sides.back() = 3;
+      const Tensor b = draw(Shape(sides.data(), shape.rank()), 62, dtype);
+      // The upper triangle is not read.
+      const linalg::LdlFactor f = linalg::ldl_factor(tril(a));
+      CHECK(distance(matmul(a, linalg::ldl_solve(f, b)), b) < 100 * tolerance(dtype));
+      CHECK(distance(triu(f.factors, 1), zeros_like(f.factors)) == 0);
+      const linalg::CheckedLdl checked = linalg::ldl_factor_ex(a);
+      CHECK(equal(checked.factor.factors, f.factors));
+      CHECK(equal(checked.factor.pivots, f.pivots));
+      CHECK(equal(checked.info, zeros_like(checked.info)));
+    }
+  // Zeros on the diagonal need a block of two rows.
+  const Tensor swap = Tensor::from({0.0, 1.0, 1.0, 0.0}, {2, 2});
+  const linalg::LdlFactor f = linalg::ldl_factor(swap);
+  CHECK(f.pivots.to_vector<std::int32_t>() == std::vector<std::int32_t>{-2, -2});
+  const Tensor b = draw({4, 2, 3}, 63);
+  CHECK(distance(linalg::ldl_solve(f, b), matmul(swap, b)) == 0);  // broadcasts
+  check_derivatives([&](const Tensors& x) { return Tensors{linalg::ldl_solve(f, x[0])}; }, {b});
+
+  CHECK(linalg::ldl_factor_ex(zeros({2, 2})).info.item() == 1);
+  CHECK(message_of([] {
+          (void)linalg::ldl_factor(zeros({2, 2})).factors.compute();
+        }) == "linalg::ldl_factor: the matrix is singular: D has a zero in row 1");
+  const Tensor v = variable(swap);
+  CHECK_THROWS_AS(grad(linalg::ldl_solve(linalg::ldl_factor(v), b).sum(), v), NotSupported);
+  CHECK_THROWS_AS(grad(linalg::ldl_solve({v, f.pivots}, b).sum(), v), NotSupported);
+  const auto pivots = [](std::int32_t first, std::int32_t second) {
+    return Tensor::from<std::int32_t>({first, second}, {2});
+  };
+  for (const Tensor& wrong : {pivots(0, 1), pivots(1, 3), pivots(1, -1), pivots(-2, 2)})
+    CHECK_THROWS_AS(linalg::ldl_solve({swap, wrong}, b).compute(), ValueError);
+  for (const Tensor& wrong : {pivots(0, 1), pivots(1, 3), pivots(-1, 1)})
+    CHECK_THROWS_AS(linalg::lu_unpack({swap, wrong}).p.compute(), ValueError);
+  CHECK_THROWS_AS(linalg::ldl_solve({swap, cast(pivots(1, 2), DType::Int64)}, b), DTypeError);
+  CHECK_THROWS_AS(linalg::ldl_solve({swap, zeros({3}, DType::Int32)}, b), ShapeError);
+  CHECK_THROWS_AS(linalg::ldl_solve(f, zeros({3, 1}, DType::Float64)), ShapeError);
+  CHECK_THROWS_AS(linalg::ldl_solve(f, zeros({2, 1})), DTypeError);
+  CHECK_THROWS_AS(linalg::ldl_factor(zeros({2, 3})), ShapeError);
+}
+
 TEST_CASE("linalg: singular matrices, equal singular values, least rank") {
   using namespace linalg;
   // The gradient of a determinant exists for singular matrices: the cofactors.

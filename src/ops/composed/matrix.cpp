@@ -1,4 +1,4 @@
-// Products of several matrices, powers and norms of matrices, and products with two vectors.
+// Products of several matrices, powers and norms of vectors, and products with two vectors.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -79,23 +79,6 @@ Tensor multi_dot(TensorList matrices) {
   return row ? squeeze(out, 0) : out;
 }
 
-Tensor matrix_power(const Tensor& x, std::int64_t n) {
-  const Called called("matrix_power");
-  const OpPlace at = where("matrix_power");
-  require_defined("matrix_power", x);
-  if (x.rank() < 2 || x.size(-1) != x.size(-2))
-    throw make_error<ShapeError>(at, ": takes square matrices [.., M, M], not ", x.shape());
-  if (n < 0)
-    throw make_error<ValueError>(at, ": the power is ", n, ", must not be negative: invert first");
-  if (n == 0) return broadcast_to(eye(x.size(-1), {}, x.dtype()), x.shape());
-  Tensor square = x, out;
-  for (; n > 0; n /= 2) {
-    if (n % 2 == 1) out = out.defined() ? matmul(out, square) : square;
-    if (n > 1) square = matmul(square, square);
-  }
-  return out;
-}
-
 Tensor vander(const Tensor& x, std::optional<std::int64_t> count) {
   const Called called("vander");
   require_defined("vander", x);
@@ -111,28 +94,6 @@ Tensor vander(const Tensor& x, std::optional<std::int64_t> count) {
   std::vector<Tensor> powers{ones_like(base)};
   for (std::int64_t k = 1; k < n; ++k) powers.push_back(powers.back() * base);
   return stack(powers, -1);
-}
-
-Tensor matrix_norm(const Tensor& x, std::optional<double> p, const Ints& axes, bool keepdim) {
-  const Called called("matrix_norm");
-  const OpPlace at = where("matrix_norm");
-  require_defined("matrix_norm", x);
-  if (axes.size() != 2 || x.rank() < 2)
-    throw make_error<ShapeError>(at, ": ", axes.size(), " axes of ", x.shape(),
-                                 "; give the two axes of the matrices");
-  const int rows = axis_of("matrix_norm", axes[0], x.rank()),
-            columns = axis_of("matrix_norm", axes[1], x.rank());
-  if (rows == columns) throw make_error<ValueError>(at, ": axis ", axes[0], " is given twice");
-  if (!p) return vector_norm(x, 2, {rows, columns}, keepdim);
-  if (std::fabs(*p) != 1 && !std::isinf(*p))
-    throw make_error<ValueError>(at, ": p is ", *p,
-                                 ", must be 1, -1 or infinite, or left out for the Frobenius norm");
-  const bool by_column = std::fabs(*p) == 1;
-  const int summed = by_column ? rows : columns, compared = by_column ? columns : rows;
-  const Tensor sums = sum(abs(x), {summed}, true);
-  Tensor norm = *p > 0 ? amax(sums, {compared}, true) : amin(sums, {compared}, true);
-  if (keepdim) return norm;
-  return squeeze(squeeze(norm, std::max(rows, columns)), std::min(rows, columns));
 }
 
 Tensor renorm(const Tensor& x, double p, int axis, double most) {

@@ -1,10 +1,12 @@
 // Sparse tensors as index vectors and values. Products gather rows of the dense operand, scale them
 // and add them to rows of the result; all other operations are sums by index, too.
+#include <tenon/elementwise.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/rearrange.h>
 #include <tenon/scattering.h>
 #include <tenon/sparse.h>
+#include <tenon/statistics.h>
 
 #include <algorithm>
 #include <numeric>
@@ -70,6 +72,14 @@ Tensor flat_place(const SparseTensor& x, const Shape& shape) {
   return where(inside, place, -1);
 }
 
+// flat_place() of a coalesced tensor whose indices are known to be within their axes.
+Tensor known_place(const char* op, const SparseTensor& x) {
+  Tensor place = computed(flat_place(x, x.shape()));
+  if (x.nnz() > 0 && amin(place).item() < 0)
+    throw make_error<ValueError>(where(op), ": an index is outside of the shape ", x.shape());
+  return place;
+}
+
 // Sums of values by their place in a tensor of that shape.
 Tensor sums_at(const Tensor& place, const Tensor& values, const Shape& shape) {
   const Tensor wide = cast(values, dtype_of_sums(values.dtype()));
@@ -88,7 +98,8 @@ Tensor row_major_order(const SparseTensor& x) {
 // Where each row of sorted row numbers starts, and the end.
 Tensor starts_of(const Tensor& row, std::int64_t rows) {
   const Tensor ones_of = ones({row.size(0)}, DType::Int64);
-  return computed(cumsum(index_add(zeros({rows + 1}, DType::Int64), 0, row + 1, ones_of), 0));
+  const Tensor counts = index_add(zeros({rows}, DType::Int64), 0, row, ones_of);
+  return computed(cumsum(concat({zeros({1}, DType::Int64), counts}), 0));
 }
 
 // The rows of a dense matrix that the elements of one axis name, times the values, added to the
@@ -298,6 +309,32 @@ Tensor matmul(const Tensor& a, const SparseTensor& b) {
   return sparse_product(b, 0, a, -1);
 }
 
+// Element e of `a` meets all elements of the row of `b` that its column names. The pairs are listed
+// element by element, so sums are formed in the order of `a`.
+SparseTensor matmul(const SparseTensor& a, const SparseTensor& b) {
+  const Called called("matmul");
+  require_matrix("matmul", a);
+  require_matrix("matmul", b);
+  if (a.size(1) != b.size(0)) refuse_product(a.shape(), b.shape());
+  const SparseTensor rows = b.to_csr();
+  const Tensor &column = a.index(1), &starts = rows.row_starts();
+  const Tensor begin = index_select(starts, 0, column);
+  const Tensor ends = computed(cumsum(index_select(starts, 0, column + 1) - begin, 0));
+  const std::int64_t n = a.nnz(), pairs = n == 0 ? 0 : select(ends, 0, -1).item<std::int64_t>();
+  const Tensor first =
+      n == 0 ? ends : concat({zeros({1}, DType::Int64), narrow(ends, 0, 0, n - 1)});
+  const Tensor left = computed(pairs == 0 ? zeros({0}, DType::Int64) : bags_of(pairs, first));
+  const Tensor right = computed(arange(0, pairs) + index_select(begin - first, 0, left));
+  const DType dtype = promote(a.dtype(), b.dtype()), wide = dtype_of_sums(dtype);
+  const Tensor products = index_select(cast(a.values(), wide), 0, left) *
+                          index_select(cast(rows.values(), wide), 0, right);
+  const Tensor indices =
+      stack({index_select(a.index(0), 0, left), index_select(rows.index(1), 0, right)});
+  const SparseTensor sums = SparseTensor::coo(indices, products, {a.size(0), b.size(1)}).coalesce();
+  const SparseTensor out = sums.with_values(cast(sums.values(), dtype));
+  return a.layout() == SparseLayout::Csr ? out.to_csr() : out;
+}
+
 SparseTensor add(const SparseTensor& a, const SparseTensor& b) {
   const Called called("add");
   if (a.shape() != b.shape())
@@ -318,6 +355,30 @@ SparseTensor mul(const SparseTensor& a, const Tensor& b) {
                                  a.shape());
   const Tensor factor = index_select(reshape(b, {b.numel()}), 0, flat_place(a, b.shape()));
   return a.with_values(a.values() * factor);
+}
+
+// Of the positions of `a`, those that a binary search finds in `b`.
+SparseTensor mul(const SparseTensor& a, const SparseTensor& b) {
+  const Called called("mul");
+  if (a.shape() != b.shape())
+    throw make_error<ShapeError>(where("mul"), ": sparse tensors ", a.shape(), " and ", b.shape(),
+                                 ": shapes must be equal");
+  const SparseTensor x = a.coalesce(), y = b.coalesce();
+  const Tensor here = known_place("mul", x), there = known_place("mul", y);
+  // Without positions in `b`, none is looked up.
+  const std::int64_t last = y.nnz() - 1, compared = last < 0 ? 0 : x.nnz();
+  const Tensor found = clamp_max(searchsorted(there, narrow(here, 0, 0, compared)), last);
+  const Tensor is_common = eq(index_select(there, 0, found), narrow(here, 0, 0, compared));
+  const Tensor kept = arange(0, compared).index({is_common});
+  SparseTensor out = x.picked(kept);
+  out.values_ = out.values_ * index_select(y.values(), 0, index_select(found, 0, kept));
+  out.is_coalesced_ = true;
+  return out.in_layout_of(a);
+}
+
+SparseTensor sub(const SparseTensor& a, const SparseTensor& b) {
+  const Called called("sub");
+  return add(a, mul(b, -1));
 }
 
 SparseTensor mul(const SparseTensor& a, Scalar b) { return a.with_values(mul(a.values(), b)); }
