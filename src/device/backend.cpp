@@ -18,13 +18,6 @@ std::array<std::atomic<Backend*>, kKinds> g_backends{};
 
 }  // namespace
 
-std::unique_ptr<Communicator> Backend::make_communicator(std::span<const int> indices) {
-  std::vector<Device> members;
-  members.reserve(indices.size());
-  for (const int index : indices) members.push_back({kind(), static_cast<std::int16_t>(index)});
-  return make_staged_communicator(members);
-}
-
 void register_backend(Backend& backend) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

@@ -122,8 +122,11 @@ class Backend {
   }
   /// Null if calls do the work: the caller's own clock is then enough.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }
-  /// A group of these devices. Exchanges through the host, unless the backend overrides it.
-  virtual std::unique_ptr<Communicator> make_communicator(std::span<const int> indices);
+  /// A group of these devices. Null if the backend has no exchange of its own: the group then
+  /// exchanges through the host (groups.h).
+  virtual std::unique_ptr<Communicator> make_communicator(std::span<const int> /*indices*/) {
+    return nullptr;
+  }
 };
 
 /// Registers a backend under its kind; does nothing if it is registered already. Throws

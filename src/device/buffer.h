@@ -73,16 +73,4 @@ class Buffer {
   std::shared_ptr<Buffer> parent_;
 };
 
-/// Statistics of the host pool, in bytes.
-struct PoolStats {
-  std::int64_t in_use = 0;
-  std::int64_t peak = 0;
-  std::int64_t cached = 0;
-  std::int64_t system_allocations = 0;  // calls that the cache could not serve, since the start
-  std::int64_t system_releases = 0;     // blocks returned to a GPU's driver, since the start
-};
-PoolStats host_pool_stats();
-/// Returns cached blocks to the system.
-void host_pool_trim();
-
 }  // namespace tenon

@@ -8,10 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
-#include <tenon/device.h>
 #include <tenon/dtype.h>
 
 namespace tenon {
@@ -46,12 +44,5 @@ class Communicator {
   virtual void reduce_scatter(std::span<const Part> parts, std::int64_t count, DType dtype,
                               Combine by) = 0;
 };
-
-/// A group of arbitrary devices of this process, which exchanges through host memory.
-std::unique_ptr<Communicator> make_staged_communicator(std::span<const Device> members);
-
-/// The process's group of these devices, by rank: their backend's, or a staged one if they belong
-/// to several backends. Created on first use and kept.
-Communicator& communicator_of(std::span<const Device> members);
 
 }  // namespace tenon

@@ -4,9 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/buffer.h"
-
 namespace tenon {
+
+/// Statistics of a caching pool, in bytes.
+struct PoolStats {
+  std::int64_t in_use = 0;
+  std::int64_t peak = 0;
+  std::int64_t cached = 0;
+  std::int64_t system_allocations = 0;  // calls that the cache could not serve, since the start
+  std::int64_t system_releases = 0;     // blocks returned to a GPU's driver, since the start
+};
 
 class DeviceMemory {
  public:

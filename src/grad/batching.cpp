@@ -19,6 +19,7 @@
 #include "grad/batching_rules.h"
 #include "graph/body.h"
 #include "graph/constants_guard.h"
+#include "graph/order.h"
 #include "ops/attention.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"

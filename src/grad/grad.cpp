@@ -26,6 +26,8 @@
 #include "graph/gradient_label.h"
 #include "graph/host_code.h"
 #include "graph/node_index.h"
+#include "graph/order.h"
+#include "graph/realised.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"
 #include "ops/table.h"
@@ -183,9 +185,9 @@ class Walk {
   std::vector<Tensor> cut_values(std::span<const Tensor> inputs) const {
     std::vector<Tensor> values;
     for (Node* node : order_.nodes)
-      if (Sources::may_hold_any(*node) &&
+      if (may_have_read_any(*node) &&
           std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) {
-            return input.node() != node && Sources::may_hold(*node, *input.node());
+            return input.node() != node && may_have_read(*node, *input.node());
           }))
         values.emplace_back(node);
     return values;

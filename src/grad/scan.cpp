@@ -23,6 +23,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "graph/body.h"
+#include "graph/order.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 #include "ops/table.h"

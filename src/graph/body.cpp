@@ -10,6 +10,7 @@
 #include "base/make_error.h"
 #include "graph/constants_guard.h"
 #include "graph/node.h"
+#include "graph/order.h"
 
 namespace tenon {
 namespace {

@@ -5,9 +5,6 @@
 
 namespace tenon {
 
-/// Whether this thread builds constants.
-bool builds_constants() noexcept;
-
 /// While it lives, this thread builds constants, or builds none.
 class ConstantsGuard {
  public:

@@ -8,6 +8,7 @@
 #include "base/sort.h"
 #include "graph/node.h"
 #include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 namespace {

@@ -7,6 +7,7 @@
 #include "graph/body.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
+#include "graph/order.h"
 
 namespace tenon {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <tenon/tensor.h>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 

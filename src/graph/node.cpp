@@ -14,9 +14,7 @@
 #include "base/system/log.h"
 #include "device/versions.h"
 #include "graph/called.h"
-#include "graph/constants_guard.h"
 #include "graph/context.h"
-#include "graph/node_index.h"
 #include "graph/node_pool.h"
 
 namespace tenon {
@@ -200,20 +198,6 @@ void place(Node& node, std::shared_ptr<Buffer> buffer) {
   node.value = std::move(buffer);
 }
 
-void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
-  if (node.tracked) return place(node, std::move(buffer));
-  std::unique_ptr<const Sources> sources = Sources::of(node);
-  place(node, std::move(buffer));
-  Node* dropped[256];
-  const int count = node.input_count;
-  std::copy_n(node.inputs(), count, dropped);
-  node.input_count = 0;
-  node.inputs_heap.reset();
-  node.has_sources = sources != nullptr;
-  if (node.has_sources) node.own_sources = sources.release();
-  for (int k = 0; k < count; ++k) release(dropped[k]);
-}
-
 Device default_device() noexcept {
   const Context* const known = known_context();
   return known == nullptr ? Device{} : known->device;
@@ -281,42 +265,6 @@ OpPlace where(const char* op_name) {
   const Label& label = label_entry(t_label);
   const char* name = t_called != nullptr ? t_called : label.called;
   return {name != nullptr ? name : op_name, label.text};
-}
-
-NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values) {
-  NumberedOrder out;
-  struct Frame {
-    Node* node;
-    int next;
-    std::uint32_t slot;  // in the index
-  };
-  std::vector<Frame> stack;
-  // Nodes are scattered in memory, and most of a walk is spent waiting for them.
-  const auto enter = [&](Node* node) {
-    const std::uint32_t slot = out.index.slot_of(node);
-    if (out.index.at_slot(slot) != NodeIndex::kAbsent) return;
-    out.index.at_slot(slot) = 0;
-    for (const Node* in : node->in()) __builtin_prefetch(in);
-    stack.push_back({node, 0, slot});
-  };
-  for (const Tensor& root : roots) {
-    if (root.defined()) enter(root.node());
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if ((through_values || !top.node->realised()) && top.next < top.node->input_count) {
-        enter(top.node->input(top.next++));
-      } else {
-        out.index.at_slot(top.slot) = static_cast<std::uint32_t>(out.nodes.size());
-        out.nodes.push_back(top.node);
-        stack.pop_back();
-      }
-    }
-  }
-  return out;
-}
-
-std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values) {
-  return numbered_order(roots, through_values).nodes;
 }
 
 }  // namespace tenon

@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <tenon/tensor.h>
 
@@ -119,9 +118,6 @@ Tensor make_node_like(const Node& node, std::span<const Tensor> inputs);
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
 /// Gives a node its value; the node's device is then the buffer's.
 void place(Node& node, std::shared_ptr<Buffer> buffer);
-/// Stores the value of a pending node. Unless the node is tracked, it releases its inputs and keeps
-/// their Sources. Not for leaves.
-void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 
 void retain(Node* node) noexcept;
 void release(Node* node) noexcept;
@@ -141,6 +137,7 @@ const Node* assigned_since(const Node& node) noexcept;
 
 /// Whether this thread builds constants (NoGrad); returns the previous setting.
 bool set_building_constants(bool on) noexcept;
+bool builds_constants() noexcept;
 
 /// The graph's clock counts the nodes that are built and the assignments. Moves it on, and returns
 /// the new time.
@@ -195,10 +192,5 @@ Device default_device() noexcept;
 /// The op that is being built, as an error names it: the op that the user called, or else
 /// `op_name`, and the layer.
 OpPlace where(const char* op_name);
-
-/// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes
-/// count as leaves, unless `through_values` asks to continue into the inputs that tracked ones
-/// keep.
-std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values = false);
 
 }  // namespace tenon

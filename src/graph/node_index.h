@@ -68,11 +68,4 @@ class NodeIndex {
   std::vector<std::uint32_t> places_;
 };
 
-/// topological_order() and the position of each node in it.
-struct NumberedOrder {
-  std::vector<Node*> nodes;
-  NodeIndex index;
-};
-NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values = false);
-
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "nn/grouped.h"
 #include "nn/walk.h"
 

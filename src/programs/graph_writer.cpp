@@ -10,6 +10,7 @@
 #include "graph/body.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
 #include "programs/attributes.h"

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "graph/effects.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "graph/traced_state.h"
 
 namespace tenon {

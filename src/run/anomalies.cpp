@@ -18,6 +18,7 @@
 #include "graph/gradient_label.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
+#include "graph/order.h"
 
 namespace tenon {
 namespace {

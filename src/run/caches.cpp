@@ -17,7 +17,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "device/buffer.h"
+#include "device/host_pool.h"
 #include "graph/node_pool.h"
 #include "plan/steps/sized_plan.h"
 

@@ -6,7 +6,7 @@
 
 #include <tenon/compute.h>
 
-#include "device/buffer.h"
+#include "device/host_pool.h"
 
 namespace tenon {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "graph/effects.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "run/settings.h"
 
 namespace tenon {

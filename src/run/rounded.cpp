@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/str.h"
+#include "graph/order.h"
 #include "plan/precision/rounding.h"
 
 namespace tenon {

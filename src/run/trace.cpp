@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "graph/context.h"
 #include "graph/effects.h"
+#include "graph/order.h"
 #include "plan/steps/placed.h"
 #include "run/counts.h"
 #include "run/devices.h"

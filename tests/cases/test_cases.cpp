@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cases/modes.h"
 #include "grad/numeric.h"
+#include "graph/order.h"
 #include "ops/table.h"
 
 using namespace tenon;

@@ -11,6 +11,7 @@
 #include "cases/modes.h"
 #include "cases/passes.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "null/planning.h"
 #include "plan/program/passes.h"
 

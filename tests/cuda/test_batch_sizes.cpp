@@ -23,7 +23,7 @@
 #include "cuda/jit/jit.h"
 #include "gpu.h"
 #include "graph/context.h"
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "plan/program/program.h"
 #include "run/settings.h"
 #include "run/tuning/known_plans.h"

@@ -8,6 +8,7 @@
 
 #include "../cpu/region_builders.h"
 #include "compiler.h"
+#include "cuda/engines/convolutions/conv_choice.h"
 #include "cuda/engines/convolutions/conv_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/jit.h"

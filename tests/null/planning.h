@@ -14,6 +14,7 @@
 #include "cuda/cuda.h"
 #include "device/backend.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "plan/program/program.h"
 #include "plan/program/tune.h"
 

@@ -16,6 +16,7 @@
 #include "cuda/cuda.h"
 #include "cuda/engines/maps/map_engine.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "plan/program/program.h"
 
 using namespace tenon;

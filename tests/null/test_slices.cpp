@@ -8,6 +8,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "graph/order.h"
 #include "planning.h"
 
 using namespace tenon;

@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "described_gpu.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "recorded.h"
 #include "run/rounded.h"
 

@@ -21,6 +21,7 @@
 #include "cuda/jit/jit.h"
 #include "cuda/jit/nvrtc.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "plan/program/program.h"
 #include "recorded.h"
 

@@ -8,6 +8,7 @@
 
 #include "graph/attrs.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "null/thread_time.h"
 
 using namespace tenon;

@@ -18,6 +18,7 @@
 
 #include <tenon/shapes_only.h>
 #include "graph/context.h"
+#include "graph/order.h"
 #include "plan/steps/verify.h"
 #include "run/settings.h"
 #include "run/tuning/known_plans.h"

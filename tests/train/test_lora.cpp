@@ -18,6 +18,7 @@
 #include <tenon/transformer.h>
 
 #include "graph/node.h"
+#include "graph/order.h"
 #include "io/folder.h"
 #include "train/adapting/lora.h"
 #include "train/toy.h"

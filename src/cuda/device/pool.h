@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/buffer.h"
+#include "device/memory.h"
 
 namespace tenon::cuda {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/digest.h"
-#include "cuda/jit/jit.h"
 #include "cuda/jit/kernel_cache.h"
+#include "cuda/jit/source.h"
 
 namespace tenon::cuda {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "cuda/jit/jit.h"
+#include "cuda/jit/source.h"
 
 namespace tenon::cuda {
 

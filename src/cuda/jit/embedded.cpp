@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cuda/jit/jit.h"
-
 namespace tenon::cuda {
 namespace {
 

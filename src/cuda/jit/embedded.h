@@ -27,6 +27,9 @@ struct EmbeddedFile {
 /// keep their numbers.
 const std::vector<EmbeddedFile>& embedded_files();
 
+/// Text of an embedded header ("scalar/exp.h"); null if there is none.
+const std::string* embedded_header(const std::string& name);
+
 /// The embedded headers that `text` includes, directly or through others, each once, by name.
 std::vector<std::pair<std::string, const std::string*>> headers_of(const std::string& text);
 

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "cuda/jit/source.h"
 #include "cuda/target.h"
 
 namespace tenon::cuda {
@@ -19,24 +19,6 @@ namespace tenon::cuda {
 struct Grid {
   std::uint32_t x = 1, y = 1, z = 1;
 };
-
-struct Source {
-  std::string entry;  // name of the extern "C" __global__ function
-  std::string text;
-  int effort = 0;  // of the compiler, for kernels that take it longer than others: about tenths of
-                   // a second
-};
-
-/// Separates the sources of one step's launches if Kernel::source() returns several.
-inline constexpr char kNextLaunch[] = "\n// ---- next launch ----\n\n";
-
-/// A statement of kernels that may be launched before the kernels in front of them have ended
-/// (intrinsics.cuh). Code before it must not touch memory that other kernels touch.
-inline constexpr char kAwaitKernels[] = "  tenon::cuda::await_kernels();\n";
-/// A kernel whose source calls await_kernels(), or a function with such a name that does, waits
-/// itself. Own kernels (graph/element_code.h) never do. Every other kernel is launched when the
-/// kernels that it depends on have ended.
-inline constexpr char kAwaits[] = "await_";
 
 /// A kernel being compiled for, or loaded on, a GPU. Immutable for callers; launches may come from
 /// several threads.
@@ -70,9 +52,6 @@ std::vector<Source> sources_for(int ordinal);
 
 /// True if a CUfunction is one of our kernels that wait themselves.
 bool awaits_kernels(const void* function);
-
-/// Text of an embedded header ("scalar/exp.h"); null if there is none.
-const std::string* embedded_header(const std::string& name);
 
 struct JitStats {
   std::int64_t compiled = 0, built_in = 0, from_disk = 0, from_memory = 0;

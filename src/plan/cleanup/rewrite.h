@@ -11,7 +11,7 @@
 #include <tenon/tensor.h>
 
 #include "graph/node.h"
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "plan/program/pass_tally.h"
 #include "plan/program/program.h"
 

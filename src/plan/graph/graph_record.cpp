@@ -2,7 +2,7 @@
 #include "plan/graph/graph_record.h"
 
 #include "base/str.h"
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "ops/table.h"
 
 namespace tenon {

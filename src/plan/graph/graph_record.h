@@ -11,7 +11,7 @@
 #include <tenon/number.h>
 #include <tenon/tensor.h>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 

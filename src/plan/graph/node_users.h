@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/node.h"
-#include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 

@@ -17,6 +17,7 @@
 #include "base/index.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 #include "ops/table.h"

@@ -13,6 +13,7 @@
 #include <tenon/ops.h>
 
 #include "graph/node.h"
+#include "graph/order.h"
 #include "ops/infer.h"
 #include "ops/table.h"
 #include "plan/graph/views.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "plan/program/pass_tally.h"
 #include "plan/program/program.h"
 #include "plan/regions/items.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/index.h"
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "plan/regions/items.h"
 
 namespace tenon {

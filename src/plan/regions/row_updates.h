@@ -5,7 +5,7 @@
 #include <span>
 #include <unordered_set>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 
 namespace tenon {
 

@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "graph/body.h"
+#include "graph/order.h"
 #include "plan/cleanup/graph_passes.h"
 #include "run/number_buffer.h"
 

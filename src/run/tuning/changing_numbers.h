@@ -20,7 +20,7 @@
 #include <tenon/number.h>
 #include <tenon/tensor.h>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "run/caches.h"
 
 namespace tenon {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <span>
 
-#include "graph/node_index.h"
+#include "graph/order.h"
 #include "plan/program/program.h"
 
 namespace tenon {

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "ops/attention.h"
 #include "train/batches/resident.h"
 

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "io/text/numbers.h"
 #include "models/conv1d.h"
 

@@ -2,7 +2,7 @@
 // registers) for pairs of bfloat16 in shapes that fill such tiles well enough.
 #pragma once
 
-#include "cpu/kernels/conv/conv_correlate.h"
+#include "cpu/kernels/conv/conv_geometry.h"
 
 namespace tenon::cpu {
 

@@ -104,6 +104,24 @@ std::int64_t Planes::offset(std::int64_t row, std::int64_t col) const {
          x / col_phases;
 }
 
+Correlation correlation_of(const ConvShape& s, bool input_grad, bool in_scratch) {
+  Correlation pass;
+  pass.in_scratch = in_scratch;
+  const std::int64_t c = s.c / s.groups, k = s.k / s.groups, taps = s.r * s.s;
+  pass.images = s.n;
+  pass.groups = s.groups;
+  pass.in_channels = input_grad ? k : c;
+  pass.out_channels = input_grad ? c : k;
+  pass.out_h = input_grad ? s.h : s.p;
+  pass.out_w = input_grad ? s.w : s.q;
+  pass.rows = {input_grad, input_grad ? s.p : s.h, pass.out_h, s.r, s.stride_h, s.pad_h, s.dil_h};
+  pass.cols = {input_grad, input_grad ? s.q : s.w, pass.out_w, s.s, s.stride_w, s.pad_w, s.dil_w};
+  pass.filter_in_stride = input_grad ? c * taps : taps;
+  pass.filter_out_stride = input_grad ? taps : c * taps;
+  pass.filter_group_stride = k * c * taps;
+  return pass;
+}
+
 Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_rows) {
   // Plane positions from the lowest to the highest tap of any phase, for the longest line of
   // outputs.

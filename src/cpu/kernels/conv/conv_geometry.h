@@ -41,6 +41,19 @@ struct PassAxis {
   std::int64_t longest() const { return axis(0).out_count; }
 };
 
+/// A pass in neutral terms: `in` is the input (x, or dy for the input gradient), `out` the output.
+struct Correlation {
+  std::int64_t images = 0, groups = 1;
+  std::int64_t in_channels = 0, out_channels = 0;  // of one group
+  std::int64_t out_h = 0, out_w = 0;
+  PassAxis rows, cols;
+  std::int64_t filter_in_stride = 0, filter_out_stride = 0,
+               filter_group_stride = 0;  // elements of w
+  bool in_scratch = false;  // the result exists for the epilogue only, a unit of it at a time
+};
+
+Correlation correlation_of(const ConvShape& shape, bool input_grad, bool in_scratch);
+
 /// Layout of copied planes: [image][channel or channel pair][row phase][column phase][rows][width].
 struct Planes {
   std::int64_t in_h = 0, in_w = 0;

@@ -7,7 +7,7 @@
 // not change the bits.
 #pragma once
 
-#include "cpu/kernels/conv/conv_correlate.h"
+#include "cpu/kernels/conv/conv_geometry.h"
 #include "device/cpu_model.h"
 
 namespace tenon::cpu {

@@ -1,14 +1,10 @@
 // The share of the work that a block of the convolution kernels takes: tile, pixels, and for weight
-// gradients the number of cells that are summed before partial results are added. The choice
-// depends on sizes and the GPU's model. The number of images is rounded up to a power of two, so
-// another batch size rarely needs another compilation.
+// gradients the number of cells that are summed before partial results are added.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "cuda/engines/convolutions/conv_shape.h"
 
@@ -29,15 +25,11 @@ struct ConvConfig {
   double cycles = 0;  // expected
 };
 
-std::span<const Tile> conv_tiles(bool filter_gradient);
-
-/// The best configurations by the model, best first, at most `per_tile` of each tile. Empty if none
-/// fits.
-std::vector<ConvConfig> conv_configs(const GpuModel& gpu, const ConvShape& shape,
-                                     std::size_t per_tile);
 /// "32x128-256 1x11x11 4": tile and threads, images x rows x columns, groups of units; "/2": cells.
 std::string config_name(const ConvConfig& config);
 
+/// Positions of a patch that a block stages.
+std::int64_t conv_patch_units(const ConvShape& shape, const ConvConfig& config);
 /// Units from one row of the filters, or of the output gradient, to the next: odd.
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
 /// Shared memory of a block of a convolution in bytes: operands, sums, and the maximum of both.

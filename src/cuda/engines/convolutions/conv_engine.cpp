@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/convolutions/combined_channels.h"
+#include "cuda/engines/convolutions/conv_choice.h"
 #include "cuda/engines/convolutions/conv_rows.h"
 #include "cuda/engines/convolutions/partial_sums.h"
 #include "cuda/engines/launch/per_target.h"

@@ -12,7 +12,6 @@
 #include "base/sort.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_code.h"
-#include "cuda/engines/products/native_source.h"
 
 namespace tenon::cuda {
 

@@ -17,6 +17,9 @@ enum class GemmMath : std::uint8_t { Fp32, Tf32, Bf16, F16 };
 /// The kernels' name: "Math::Tf32".
 const char* math_name(GemmMath math);
 
+/// Counters for splits in one module; a launch uses one per tile.
+inline constexpr int kGemmTickets = 16384;
+
 struct GemmConfig {
   GemmMath math = GemmMath::Fp32;
   DType stored_a = DType::Float32, stored_b = DType::Float32;  // in shared memory

@@ -6,9 +6,6 @@
 
 namespace tenon::cuda {
 
-/// Counters for splits in one module; a launch uses one per tile.
-inline constexpr int kGemmTickets = 16384;
-
 /// Names of the structs of print_prologue().
 inline constexpr char kPrologueA[] = "PrologueA", kPrologueB[] = "PrologueB";
 

@@ -1,10 +1,12 @@
 // Collects sources by a walk that ends as soon as the list is full.
-#include "graph/sources.h"
+#include "graph/realised.h"
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "graph/node.h"
+#include "graph/sources.h"
 
 namespace tenon {
 namespace {
@@ -29,10 +31,10 @@ bool has_released_inputs(const Node& assignment) {
   return assignment.op == Op::Assign && assignment.input_count == 0;
 }
 
-}  // namespace
-
-std::unique_ptr<const Sources> Sources::of(const Node& node) {
-  // An optimizer evaluates many assignments, and their results are rarely read (may_hold()).
+// The tensors below a pending node that gradients could reach, and the sources of those that have
+// released their inputs. Null if there are none. Reads at most a few hundred nodes.
+std::unique_ptr<const Sources> sources_of(const Node& node) {
+  // An optimizer evaluates many assignments, and their results are rarely read (may_have_read()).
   if (!passes_on(node) || node.input_count == 0 || node.op == Op::Assign) return nullptr;
   auto out = std::make_unique<Sources>();
   std::unordered_set<std::uint64_t> found;
@@ -47,33 +49,49 @@ std::unique_ptr<const Sources> Sources::of(const Node& node) {
     if (!found.insert(next->built_at).second || !passes) continue;
     const std::span<Node* const> read = read_by(*next);
     open.insert(open.end(), read.begin(), read.end());
-    if (has_released_inputs(*next)) out->before_ = std::max(out->before_, next->built_at);
+    if (has_released_inputs(*next)) out->before = std::max(out->before, next->built_at);
     const Sources* theirs = next->sources();
     if (theirs == nullptr) continue;
-    found.insert(theirs->times_.begin(), theirs->times_.end());
-    out->before_ = std::max(out->before_, theirs->before_);
+    found.insert(theirs->times.begin(), theirs->times.end());
+    out->before = std::max(out->before, theirs->before);
   }
   if (found.size() > kMostSources) {
-    out->before_ = node.built_at;
+    out->before = node.built_at;
   } else {
-    out->times_.assign(found.begin(), found.end());
-    std::sort(out->times_.begin(), out->times_.end());
+    out->times.assign(found.begin(), found.end());
+    std::sort(out->times.begin(), out->times.end());
   }
-  if (out->times_.empty() && out->before_ == 0) return nullptr;
+  if (out->times.empty() && out->before == 0) return nullptr;
   return out;
 }
 
-bool Sources::may_hold(const Node& value, const Node& tensor) {
+}  // namespace
+
+void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
+  if (node.tracked) return place(node, std::move(buffer));
+  std::unique_ptr<const Sources> sources = sources_of(node);
+  place(node, std::move(buffer));
+  Node* dropped[256];
+  const int count = node.input_count;
+  std::copy_n(node.inputs(), count, dropped);
+  node.input_count = 0;
+  node.inputs_heap.reset();
+  node.has_sources = sources != nullptr;
+  if (node.has_sources) node.own_sources = sources.release();
+  for (int k = 0; k < count; ++k) release(dropped[k]);
+}
+
+bool may_have_read(const Node& value, const Node& tensor) {
   if (has_released_inputs(value)) return passes_on(value) && tensor.built_at < value.built_at;
   // A value that was computed from such a tensor has kept its inputs.
   const bool keeps = tensor.tracked || tensor.op == Op::Variable;
   const Sources* own = value.sources();
   if (own == nullptr || (keeps && !value.reads_assigned)) return false;
-  return tensor.built_at < own->before_ ||
-         std::binary_search(own->times_.begin(), own->times_.end(), tensor.built_at);
+  return tensor.built_at < own->before ||
+         std::binary_search(own->times.begin(), own->times.end(), tensor.built_at);
 }
 
-bool Sources::may_hold_any(const Node& value) {
+bool may_have_read_any(const Node& value) {
   return has_released_inputs(value) ? passes_on(value) : value.sources() != nullptr;
 }
 

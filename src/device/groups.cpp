@@ -1,6 +1,6 @@
 // The process's groups, and the staged group for arbitrary devices: values are copied to the host,
 // combined in rank order, and copied back.
-#include "device/communicator.h"
+#include "device/groups.h"
 
 #include <algorithm>
 #include <cstring>
@@ -153,7 +153,8 @@ std::unique_ptr<Communicator> make_group(std::span<const Device> members) {
     if (member.kind != members[0].kind) return make_staged_communicator(members);
     indices.push_back(member.index);
   }
-  return backend_of(members[0]).make_communicator(indices);
+  std::unique_ptr<Communicator> own = backend_of(members[0]).make_communicator(indices);
+  return own != nullptr ? std::move(own) : make_staged_communicator(members);
 }
 
 }  // namespace
