@@ -4,6 +4,7 @@
 // rectangles.
 #include <algorithm>
 
+#include <tenon/creation.h>
 #include <tenon/error.h>
 
 #include "base/make_error.h"
@@ -42,19 +43,40 @@ Placed maxima(const Placed& x, int axis, std::int64_t length) {
   return reshaped(y, divided_sizes(v, axis, length));
 }
 
+// Windows of several lengths as windows of the longest one, whose last elements repeat. Neighbours
+// are elements of neighbouring windows, so that one loop computes many windows. The gradient goes
+// to the first maximum, and so to no repeated element.
+Placed uneven_maxima(const Placed& x, int axis, std::int64_t out) {
+  const Tensor& v = x.values;
+  const std::int64_t size = v.size(axis);
+  std::int64_t length = 1, before = 1, behind = out;
+  for (std::int64_t i = 0; i < out; ++i)
+    length = std::max(length, ((i + 1) * size + out - 1) / out - i * size / out);
+  for (int k = 0; k < v.rank(); ++k)
+    if (k != axis) (k < axis ? before : behind) *= v.size(k);
+  const Tensor window = arange(out), first = floor_divide(window * size, out),
+               last = floor_divide((window + 1) * size + (out - 1), out) - 1;
+  const Tensor places = reshape(minimum(unsqueeze(arange(length), 1) + first, last), {-1});
+  const Placed windows = of_both(x, [&](const Tensor& t) {
+    return reshape(index_select(t, axis, places), {1, before, length, behind});
+  });
+  const Placed y = placed_maxima(windows, pool_attrs({.kernel = {length, 1}}));
+  Ints sizes(v.shape().begin(), v.shape().end());
+  sizes[static_cast<std::size_t>(axis)] = out;
+  return of_both(y, [&](const Tensor& t) { return reshape(t, sizes); });
+}
+
 Placed pool_axis(const Placed& x, int axis, std::int64_t out, Reduce reduce) {
   const std::int64_t size = x.values.size(axis);
   if (out == size) return x;
   if (size % out == 0) return reduce(x, axis, size / out);
-  std::vector<Tensor> values, places;
+  if (reduce == maxima) return uneven_maxima(x, axis, out);
+  std::vector<Tensor> values;
   for (std::int64_t i = 0; i < out; ++i) {
     const std::int64_t first = i * size / out, end = ((i + 1) * size + out - 1) / out;
-    const Placed y = reduce(of_both(x, [&](const Tensor& t) { return slice(t, axis, first, end); }),
-                            axis, end - first);
-    values.push_back(y.values);
-    if (y.places.defined()) places.push_back(y.places);
+    values.push_back(reduce({slice(x.values, axis, first, end), {}}, axis, end - first).values);
   }
-  return {concat(values, axis), places.empty() ? Tensor() : concat(places, axis)};
+  return {concat(values, axis), {}};
 }
 
 void check_adaptive(const char* op, const Tensor& x, const Ints& output, const char* wanted) {

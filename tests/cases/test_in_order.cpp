@@ -269,6 +269,50 @@ TEST_CASE("in order: every rank of a row, with ties, NaN and infinities") {
   }
 }
 
+// Lengths at which the kernels change: vectors, a heap of 64, histograms from 256 on, tiles of
+// 1,024.
+TEST_CASE("in order: order statistics and products at the ends of blocks") {
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::Int64, DType::BFloat16})
+    for (std::int64_t block = 2; block <= 2048; block *= 2)
+      for (const std::int64_t n : {block - 1, block, block + 1}) {
+        CAPTURE(name(dtype));
+        CAPTURE(n);
+        const Tensor x = cast(round(input({2, n}, DType::Float64, 11) * 3.0), dtype).compute();
+        const Doubles all = list(x);
+        for (const std::int64_t k : {std::int64_t{1}, std::min<std::int64_t>(n, 64),
+                                     std::min<std::int64_t>(n, 65), (n + 1) / 2, n}) {
+          CAPTURE(k);
+          const auto [value, index] = kthvalue(x, k, 1);
+          Doubles wanted, places;
+          for (std::int64_t r = 0; r < 2; ++r) {
+            std::vector<std::pair<double, double>> row;
+            for (std::int64_t i = 0; i < n; ++i)
+              row.emplace_back(all[static_cast<std::size_t>(r * n + i)], static_cast<double>(i));
+            std::sort(row.begin(), row.end());
+            wanted.push_back(row[static_cast<std::size_t>(k - 1)].first);
+            places.push_back(row[static_cast<std::size_t>(k - 1)].second);
+          }
+          check_equal(list(value), wanted);
+          check_equal(list(index), places);
+        }
+        // Factors near 1, so that no product overflows; of integers, ones and few others.
+        const Tensor factors = is_floating(dtype)
+                                   ? cast(1.0 + input({2, n}, DType::Float64, 12) * 0.01, dtype)
+                                   : where(eq(remainder(arange(n), 61), 7), x, 1);
+        const Tensor held = factors.compute();
+        const Doubles given = list(held);
+        Doubles of_rows(2, 1.0);
+        for (std::size_t i = 0; i < given.size(); ++i)
+          of_rows[i / static_cast<std::size_t>(n)] *= given[i];
+        const double tolerance = dtype == DType::Float64    ? 1e-12
+                                 : dtype == DType::BFloat16 ? 4e-3
+                                                            : 3e-7;
+        check_equal(list(prod(held, {1})), of_rows, tolerance);
+        check_equal(list(prod(transpose(held, 0, 1).compute(), {0})), of_rows, tolerance);
+        check_equal(list(prod(held)), {of_rows[0] * of_rows[1]}, tolerance);
+      }
+}
+
 TEST_CASE("in order: a quantile by number is that by tensor") {
   const Tensor x = input({5, 31}, DType::Float32, 9), wide = input({301}, DType::Float64, 10);
   for (const QuantileMode mode : {QuantileMode::Linear, QuantileMode::Lower, QuantileMode::Higher,

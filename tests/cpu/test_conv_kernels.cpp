@@ -79,6 +79,13 @@ std::vector<ConvShape> shapes() {
       // 1 x 1 filters whose pixels divide into whole vectors.
       make(2, 17, 12, 8, 35, 1, 1, 1, 1, 0, 0, 1, 1, 1),
       make(3, 34, 4, 4, 10, 1, 1, 1, 1, 0, 0, 1, 1, 2),
+      // Depthwise filters over small maps: several blocks of channels, more images than are summed
+      // in float, one image, wide filters, dilations, maps of one pixel.
+      make(3, 70, 4, 4, 70, 3, 3, 1, 1, 1, 1, 1, 1, 70),
+      make(67, 5, 3, 2, 5, 3, 3, 1, 1, 1, 1, 1, 1, 5),
+      make(1, 300, 2, 2, 300, 3, 3, 1, 1, 1, 1, 1, 1, 300),
+      make(9, 33, 5, 6, 33, 5, 3, 1, 1, 4, 2, 2, 2, 33),
+      make(2, 600, 1, 1, 600, 1, 3, 1, 1, 0, 1, 1, 1, 600),
   };
 }
 

@@ -152,7 +152,7 @@ TEST_CASE("scalar: errors of double") {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const long double want = exact(static_cast<long double>(x[i]));
         const auto rounded = static_cast<double>(want);
-        if (y[i] == rounded) continue;
+        if (y[i] == rounded || (std::isnan(y[i]) && std::isnan(rounded))) continue;
         int exponent = 0;
         std::frexp(rounded, &exponent);
         const double error =
@@ -173,6 +173,16 @@ TEST_CASE("scalar: errors of double") {
   check_wide(
       Op::Expm1, [](long double x) { return std::expm1(x); }, 2);
   check_wide(
+      Op::Log, [](long double x) { return std::log(x); }, 1);
+  check_wide(
+      Op::Log1p, [](long double x) { return std::log1p(x); }, 1.5);
+  check_wide(
+      Op::Sin, [](long double x) { return std::sin(x); }, 1.5);
+  check_wide(
+      Op::Cos, [](long double x) { return std::cos(x); }, 1.5);
+  check_wide(
+      Op::Tan, [](long double x) { return std::tan(x); }, 3);
+  check_wide(
       Op::Tanh, [](long double x) { return std::tanh(x); }, 3);
   check_wide(
       Op::Sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, 2.5);
@@ -183,14 +193,22 @@ TEST_CASE("scalar: errors of double") {
     return y;
   };
   constexpr double kEnd = std::numeric_limits<double>::infinity();
-  for (const Op op : {Op::Exp, Op::Exp2, Op::Expm1, Op::Tanh, Op::Sigmoid})
+  for (const Op op : {Op::Exp, Op::Exp2, Op::Expm1, Op::Log, Op::Log1p, Op::Tanh, Op::Sigmoid,
+                      Op::Sin, Op::Cos, Op::Tan})
     CHECK(std::isnan(at(op, std::numeric_limits<double>::quiet_NaN())));
   CHECK(at(Op::Exp, kEnd) == kEnd);
   CHECK(at(Op::Exp, -kEnd) == 0);
   CHECK(at(Op::Expm1, -kEnd) == -1);
+  CHECK(at(Op::Log, 0.0) == -kEnd);
+  CHECK(at(Op::Log, -0.0) == -kEnd);
+  CHECK(at(Op::Log, kEnd) == kEnd);
+  CHECK(at(Op::Log1p, -1.0) == -kEnd);
+  CHECK(at(Op::Log1p, kEnd) == kEnd);
+  for (const Op op : {Op::Log, Op::Log1p}) CHECK(std::isnan(at(op, -1.5)));
+  for (const Op op : {Op::Sin, Op::Cos, Op::Tan}) CHECK(std::isnan(at(op, kEnd)));
   CHECK(at(Op::Tanh, -kEnd) == -1);
   CHECK(at(Op::Sigmoid, -kEnd) == 0);
-  for (const Op op : {Op::Expm1, Op::Tanh}) {
+  for (const Op op : {Op::Expm1, Op::Log1p, Op::Tanh, Op::Sin, Op::Tan}) {
     CHECK(std::signbit(at(op, -0.0)));
     CHECK(!std::signbit(at(op, 0.0)));
   }

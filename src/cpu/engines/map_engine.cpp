@@ -1,6 +1,10 @@
 // The map engine: element-wise regions with reductions, computed tile by tile in cache.
+#include <utility>
+
 #include "cpu/cpu.h"
 #include "cpu/engines/run/tile_program.h"
+#include "cpu/kernels/tile/formula_loops.h"
+#include "plan/program/formula_source.h"
 
 namespace tenon::cpu {
 
@@ -18,7 +22,7 @@ class MapKernel final : public Kernel {
   const TileProgram program_;
 };
 
-class MapEngine final : public Engine {
+class MapEngine final : public Engine, public FormulaSource {
  public:
   const char* name() const override { return "map"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
@@ -34,6 +38,15 @@ class MapEngine final : public Engine {
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int threads) const override {
     return std::make_unique<MapKernel>(region, values, threads);
+  }
+  std::shared_ptr<const ElementCode> formula(std::string_view name,
+                                             std::int64_t parameter) const override {
+    const FormulaLoops* const loops = formula_loops(name, parameter);
+    if (loops == nullptr) return nullptr;
+    ElementCode code;
+    code.f32 = loops->f32;
+    code.f64 = loops->f64;
+    return std::make_shared<const ElementCode>(std::move(code));
   }
 };
 

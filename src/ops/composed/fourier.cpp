@@ -116,11 +116,14 @@ std::int64_t largest_prime_factor(std::int64_t n) {
   return std::max(most, n);
 }
 
-// The largest factor that one product takes; a factor above kDirect only if there is no other.
+// The factor nearest to the square root of n, up to kDirect: two products of that size need the
+// least arithmetic. A factor above kDirect only if there is no other.
 std::int64_t first_factor(std::int64_t n) {
-  for (std::int64_t f = std::min(kDirect, n / 2); f > 1; --f)
+  std::int64_t root = 1;
+  while (root < kDirect && root * root < n) ++root;
+  for (std::int64_t f = root; f > 1; --f)
     if (n % f == 0) return f;
-  for (std::int64_t f = kDirect + 1; f < n; ++f)
+  for (std::int64_t f = root + 1; f < n; ++f)
     if (n % f == 0) return f;
   return n;
 }

@@ -90,13 +90,17 @@ void run_per_image(Gemm product, std::int64_t pixels) {
   gemm(product);
 }
 
-// True if the pass was computed by conv_small_maps.h.
-bool ran_small_maps(const ConvShape& shape, ConvPass pass, ConvOperand in, ConvOperand w,
-                    float* out, Math math, const Epilogue& epilogue, void* workspace) {
-  if (in.dtype != DType::Float32 || w.dtype != DType::Float32 || !has_small_maps(shape, pass, math))
+// True if the pass was computed by conv_small_maps.h. `a` and `b` are x and w, dy and w, or x and
+// dy.
+bool ran_small_maps(const ConvShape& shape, ConvPass pass, ConvOperand a, ConvOperand b, float* out,
+                    Math math, const Epilogue& epilogue, void* workspace) {
+  if (a.dtype != DType::Float32 || b.dtype != DType::Float32 || !has_small_maps(shape, math))
     return false;
-  correlate_small_maps(shape, pass, static_cast<const float*>(in.data),
-                       static_cast<const float*>(w.data), out, epilogue, workspace);
+  const auto *p = static_cast<const float*>(a.data), *q = static_cast<const float*>(b.data);
+  if (pass == ConvPass::WeightGrad)
+    correlate_small_weights(shape, p, q, out, epilogue, workspace);
+  else
+    correlate_small_maps(shape, pass, p, q, out, epilogue, workspace);
   return true;
 }
 
@@ -164,6 +168,7 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
                  .epilogue = epilogue,
                  .workspace = workspace});
   }
+  if (ran_small_maps(shape, ConvPass::WeightGrad, x, dy, dw, math, epilogue, workspace)) return;
   correlate_weights(in_even_rows(shape), x, dy, dw, math, epilogue, workspace);
 }
 
@@ -173,8 +178,7 @@ std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, i
 
 std::int64_t conv2d_piece(const ConvShape& shape, ConvPass pass, Math math, bool result_is_null) {
   const bool pixels = shape.p > 0 && shape.q > 0 && pass != ConvPass::WeightGrad;
-  if (is_empty(shape) || is_product(shape) || has_small_maps(shape, pass, math) || !pixels)
-    return 0;
+  if (is_empty(shape) || is_product(shape) || has_small_maps(shape, math) || !pixels) return 0;
   const bool input_grad = pass == ConvPass::InputGrad;
   return correlate_piece(correlation_of(in_even_rows(shape), input_grad, result_is_null), math);
 }
@@ -185,12 +189,13 @@ std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, i
   if (is_product(shape))
     return gemm_workspace(product_shape(shape, pass), math, threads, result_is_null);
   const ConvShape even = in_even_rows(shape);
-  if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(even, math, threads);
-  const bool input_grad = pass == ConvPass::InputGrad;
   const std::size_t bytes =
-      correlate_workspace(correlation_of(even, input_grad, result_is_null), math, threads);
-  return has_small_maps(shape, pass, math) ? std::max(bytes, small_maps_workspace(shape, threads))
-                                           : bytes;
+      pass == ConvPass::WeightGrad
+          ? correlate_weights_workspace(even, math, threads)
+          : correlate_workspace(correlation_of(even, pass == ConvPass::InputGrad, result_is_null),
+                                math, threads);
+  return has_small_maps(shape, math) ? std::max(bytes, small_maps_workspace(shape, pass, threads))
+                                     : bytes;
 }
 
 }  // namespace tenon::cpu
