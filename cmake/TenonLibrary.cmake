@@ -103,7 +103,7 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded, and so is the replay of CUDA graphs.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|cpu|cuda|data|distributions|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train)/|/graph/body|/grad/(batching|derivatives|recompute|scan|vmap)|/run/(anomalies|compile_typed|plan_api|settings|tensor_value)")
+     REGEX "/src/(backends|base|cpu|cuda|data|distributions|grad|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train)/|/graph/body|/run/(anomalies|compile_typed|plan_api|settings|tensor_value|trace)")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/|/cuda/capture/replay")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.

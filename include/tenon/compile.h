@@ -39,11 +39,7 @@ class TensorParts {
   std::vector<std::int64_t> sizes;
 
  private:
-  std::size_t size(std::size_t own) {
-    if (fills_) return static_cast<std::size_t>(sizes[next_size_++]);
-    sizes.push_back(static_cast<std::int64_t>(own));
-    return own;
-  }
+  TENON_API std::size_t size(std::size_t own);
   bool fills_ = false;
   std::size_t next_tensor_ = 0, next_size_ = 0;
 };

@@ -26,10 +26,10 @@ class TENON_API FunctionContext {
  public:
   /// In the forward function: keeps tensors for saved(). Arguments and results need not be saved.
   /// PyTorch: `ctx.save_for_backward`.
-  void save(TensorList tensors) { saved_.insert(saved_.end(), tensors.begin(), tensors.end()); }
+  void save(TensorList tensors);
   /// In the forward function: result `k` gets no gradient, and passes none on. PyTorch:
   /// `ctx.mark_non_differentiable`.
-  void mark_non_differentiable(std::size_t k) { non_differentiable_.push_back(k); }
+  void mark_non_differentiable(std::size_t k);
 
   /// In the backward function: the arguments of the call.
   const std::vector<Tensor>& arguments() const noexcept { return arguments_; }

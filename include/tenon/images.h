@@ -176,7 +176,7 @@ class TENON_API Transforms {
   /// The transforms in order.
   const std::vector<Transform>& steps() const noexcept { return steps_; }
   /// Whether there are any transforms.
-  bool any() const noexcept { return !steps_.empty(); }
+  bool any() const noexcept;
   /// Whether a transform of this name is among them.
   bool has(const std::string& name) const noexcept;
   /// The parameters of "mixup" and "cutmix". These two need a whole batch; the trainer applies them

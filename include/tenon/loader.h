@@ -69,7 +69,7 @@ struct WeightedSampling {
   std::int64_t count = 0;   ///< samples in an epoch; 0: as many as the dataset has
   bool replacement = true;  ///< a sample can be drawn several times in an epoch
   /// Whether weighted sampling is on.
-  bool any() const { return !weights.empty(); }
+  TENON_API bool any() const;
 };
 /// Weights that draw every class equally often: 1 / (number of the class's samples). A sample whose
 /// target is kIgnoredTarget has weight 0. Reads the labels of all samples; those of image files

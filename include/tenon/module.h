@@ -202,7 +202,7 @@ class TENON_API ModuleBase {
     template <class... In>
     void take_inputs(const In&... in) {
       if (needs_inputs())
-        (detail::visit_tensors(in, [this](const Tensor& t) { inputs_.push_back(t); }), ...);
+        (detail::visit_tensors(in, [this](const Tensor& t) { take_input(t); }), ...);
     }
     /// Whether hooks may replace the inputs that take_inputs() recorded.
     bool replaces_inputs() const { return replaces_inputs_; }
@@ -230,6 +230,7 @@ class TENON_API ModuleBase {
    private:
     friend class ModuleBase;
     bool needs_inputs() const;
+    void take_input(const Tensor& input);
     void call_input_hooks();
     void replace_input(Tensor& input, std::size_t k) const;
     void replace_input(const Tensor& input, std::size_t k) const;

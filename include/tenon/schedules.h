@@ -29,7 +29,7 @@ class TENON_API Schedule {
   /// says otherwise. Only plateau() uses it.
   virtual void observe(double figure);
   /// The state that a checkpoint stores; empty for a schedule that depends on the step alone.
-  virtual std::map<std::string, double> state() const { return {}; }
+  virtual std::map<std::string, double> state() const;
   /// Restores what state() returned.
   virtual void load_state(const std::map<std::string, double>& state);
 };

@@ -49,7 +49,7 @@ class TENON_API Metrics {
   std::optional<double> operator[](std::string_view name) const;
   /// Sets a value, or replaces the value of that name.
   void set(const std::string& name, double value);
-  bool empty() const { return values_.empty(); }  ///< whether there is no metric
+  bool empty() const;                             ///< whether there is no metric
   auto begin() const { return values_.begin(); }  ///< the first (name, value)
   auto end() const { return values_.end(); }      ///< behind the last (name, value)
 

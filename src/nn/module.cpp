@@ -162,6 +162,8 @@ bool ModuleBase::Call::needs_inputs() const {
   return t_observer != nullptr || replaces_inputs_ || hooks_outputs_;
 }
 
+void ModuleBase::Call::take_input(const Tensor& input) { inputs_.push_back(input); }
+
 void ModuleBase::Call::end() {
   if (outputs_.empty() && !updates_.empty())
     throw make_error<ValueError>(

@@ -84,6 +84,11 @@ Tensor checked_gradient(const char* name, std::size_t k, const Tensor& gradient,
 
 }  // namespace
 
+void FunctionContext::save(TensorList tensors) {
+  saved_.insert(saved_.end(), tensors.begin(), tensors.end());
+}
+void FunctionContext::mark_non_differentiable(std::size_t k) { non_differentiable_.push_back(k); }
+
 Function::Function(std::string name, detail::OnList<FunctionContext&> forward,
                    detail::OnList<const FunctionContext&> backward)
     : forward_(std::move(forward)) {

@@ -247,6 +247,7 @@ class OneCycle : public Schedule {
 
 Schedule::~Schedule() = default;
 void Schedule::observe(double) {}
+std::map<std::string, double> Schedule::state() const { return {}; }
 void Schedule::load_state(const std::map<std::string, double>&) {}
 
 std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }

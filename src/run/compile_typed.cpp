@@ -29,6 +29,12 @@ Sizes take_result_sizes() { return std::exchange(result_sizes(), {}); }
 
 namespace detail {
 
+std::size_t TensorParts::size(std::size_t own) {
+  if (fills_) return static_cast<std::size_t>(sizes[next_size_++]);
+  sizes.push_back(static_cast<std::int64_t>(own));
+  return own;
+}
+
 // The functions keep the context that was current when the typed function was compiled, although
 // they are made later.
 struct CompiledParts::Impl {

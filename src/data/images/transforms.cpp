@@ -339,6 +339,8 @@ std::string Transforms::text() const {
   return out.empty() ? "none" : out;
 }
 
+bool Transforms::any() const noexcept { return !steps_.empty(); }
+
 bool Transforms::has(const std::string& name) const noexcept {
   return std::any_of(steps_.begin(), steps_.end(),
                      [&](const Transform& step) { return step.name == name; });

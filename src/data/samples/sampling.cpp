@@ -75,6 +75,8 @@ std::vector<std::uint8_t> repeats_of(const std::vector<std::int64_t>& numbers, s
 
 }  // namespace
 
+bool WeightedSampling::any() const { return !weights.empty(); }
+
 WeightedDraws::WeightedDraws(const WeightedSampling& how, std::int64_t size)
     : count_(how.count == 0 ? size : how.count), replacement_(how.replacement) {
   check(how, size);

@@ -19,6 +19,8 @@ std::optional<double> Metrics::operator[](std::string_view name) const {
   return std::nullopt;
 }
 
+bool Metrics::empty() const { return values_.empty(); }
+
 void Metrics::set(const std::string& name, double value) {
   for (auto& [key, old] : values_)
     if (key == name) {
