@@ -27,6 +27,7 @@ Command models_command();
 Command summary_command();
 Command inspect_command();
 Command verify_command();
+Command export_command();
 Command bench_command();
 Command data_command();
 Command weights_command();

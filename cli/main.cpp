@@ -23,10 +23,10 @@
 namespace tenon::cli {
 
 std::vector<Command> all_commands() {
-  return {train_command(),  eval_command(),    predict_command(),   generate_command(),
-          models_command(), summary_command(), inspect_command(),   verify_command(),
-          bench_command(),  data_command(),    weights_command(),   tokenizer_command(),
-          new_command(),    doctor_command(),  completion_command()};
+  return {train_command(),     eval_command(),    predict_command(), generate_command(),
+          models_command(),    summary_command(), inspect_command(), verify_command(),
+          export_command(),    bench_command(),   data_command(),    weights_command(),
+          tokenizer_command(), new_command(),     doctor_command(),  completion_command()};
 }
 
 namespace {

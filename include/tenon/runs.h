@@ -68,17 +68,23 @@ struct TENON_API Settings {
   /// Epochs at which the schedule multistep changes the learning rate: "3,6" multiplies by `gamma`,
   /// "3=0.4,6=0.2" sets factors.
   std::string milestones;
-  double warmup = 0.25;         ///< epochs of linear warm-up, at most half of the run
-  double step_epochs = 1;       ///< period of step and exponential, first period of cosine_restarts
-  double gamma = 0.1;           ///< factor of step, multistep, exponential and plateau
-  double min_lr_factor = 0;     ///< lowest learning rate of a schedule, as a factor of lr
-  double power = 1;             ///< of the schedule polynomial
-  int restart_multiply = 1;     ///< of cosine_restarts: the ratio of a period to the one before
-  double clip_norm = 0;         ///< largest common norm of all gradients; 0: no limit
-  double label_smoothing = 0;   ///< share of the target spread over all classes in training
-  double beta2 = 0.999;         ///< of adam and its relatives, lion and lamb
-  double eps = 1e-8;            ///< of optimizers that divide; of levenberg: mu
-  std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
+  double warmup = 0.25;      ///< epochs of linear warm-up, at most half of the run
+  double step_epochs = 1;    ///< period of step and exponential, first period of cosine_restarts
+  double gamma = 0.1;        ///< factor of step, multistep, exponential and plateau
+  double min_lr_factor = 0;  ///< lowest learning rate of a schedule, as a factor of lr
+  double power = 1;          ///< of the schedule polynomial
+  int restart_multiply = 1;  ///< of cosine_restarts: the ratio of a period to the one before
+  int accumulate = 1;  ///< batches whose mean gradient is one update (TrainOptions::accumulate)
+  /// Average of the weights that is validated, kept and saved (TrainOptions::averaging): "none",
+  /// "ema" or "swa".
+  std::string average = "none";
+  double average_decay = 0.999;  ///< of ema: the average's own share in an update
+  int average_start = 0;         ///< epochs before the average begins
+  double clip_norm = 0;          ///< largest common norm of all gradients; 0: no limit
+  double label_smoothing = 0;    ///< share of the target spread over all classes in training
+  double beta2 = 0.999;          ///< of adam and its relatives, lion and lamb
+  double eps = 1e-8;             ///< of optimizers that divide; of levenberg: mu
+  std::string layer_precision;   ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
   /// Precision of matrix products and convolutions: fp32, tf32, bf16 or fp16. The CPU computes tf32
   /// and fp16 in fp32.
   std::string precision = "fp32";

@@ -90,6 +90,11 @@ void refuse_settings_without_effect(const Settings& settings, const DataSource& 
   if (!source.has_images())
     for (const char* key : {"broken", "augment_on"})
       refuse(key, "the data holds no image files: give some, as in --data folder:DIR");
+  if (settings.average == "none")
+    for (const char* key : {"average_decay", "average_start"})
+      refuse(key, "no average is kept: choose one, as in --set average=ema");
+  if (settings.average == "swa")
+    refuse("average_decay", "swa gives all epochs equal weight: choose --set average=ema");
   if (settings.get("tune") == "write" && parse_device(settings.device).kind == Device::Kind::Cpu)
     refuse("tune", "it needs a GPU: choose one, as in --device cuda");
 }

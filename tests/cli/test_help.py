@@ -5,7 +5,7 @@ import unittest
 
 from command import CommandTest
 
-COMMANDS = ["train", "eval", "predict", "generate", "models", "summary", "inspect", "verify", "bench", "data", "weights", "tokenizer", "new",
+COMMANDS = ["train", "eval", "predict", "generate", "models", "summary", "inspect", "verify", "export", "bench", "data", "weights", "tokenizer", "new",
             "doctor", "completion"]
 LEAVES = [[name] for name in COMMANDS if name not in ("data", "weights", "tokenizer")] + [
     ["data", "fetch"], ["data", "sheet"], ["data", "show"], ["data", "info"], ["weights", "show"], ["weights", "convert"], ["weights", "diff"],

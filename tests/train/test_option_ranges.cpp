@@ -450,6 +450,9 @@ TEST_CASE("option ranges: texts, and options of trained models") {
            {"label_smoothing", [](train::Settings& s) { s.label_smoothing = 2; }},
            {"early_stopping", [](train::Settings& s) { s.early_stopping = -1; }},
            {"clip_norm", [](train::Settings& s) { s.clip_norm = std::nan(""); }},
+           {"accumulate", [](train::Settings& s) { s.accumulate = 0; }},
+           {"average_decay", [](train::Settings& s) { s.average_decay = 1; }},
+           {"average_start", [](train::Settings& s) { s.average_start = -1; }},
            {"seed", [](train::Settings& s) { s.seed = -1; }}}) {
     train::Settings spoilt = settings;
     spoil(spoilt);

@@ -519,6 +519,16 @@ void Session::open_teacher(const data::Dataset& set) {
                       settings.temperature, ", weight ", settings.distill_weight));
 }
 
+namespace {
+
+optim::Averaging averaging_of(const Settings& settings) {
+  if (settings.average == "ema") return optim::ema(settings.average_decay, settings.average_start);
+  if (settings.average == "swa") return optim::swa(settings.average_start);
+  return {};
+}
+
+}  // namespace
+
 TrainOptions Session::options(const std::string& dir, bool resume) {
   const Settings& settings = run.settings;
   TrainOptions o;
@@ -527,6 +537,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule = run.schedule.name;
   o.schedule_options = run.schedule.options;
   o.clip_norm = settings.clip_norm;
+  o.accumulate = settings.accumulate;
+  o.averaging = averaging_of(settings);
   o.task = run.task;
   if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
   o.stage_epochs = run.frozen.until_epoch;

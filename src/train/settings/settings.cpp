@@ -124,6 +124,16 @@ const Field kFields[] = {
      1e6},
     {"restart_multiply", "cosine_restarts: each period is this many times longer than the last",
      &Settings::restart_multiply, 1, 1e6},
+    {"accumulate", "batches whose mean gradient is one update of the weights",
+     &Settings::accumulate, 1, 1e6},
+    {"average",
+     "average of the weights that is validated, kept and saved: none, ema (exponential moving "
+     "average) or swa (mean of the epochs)",
+     &Settings::average},
+    {"average_decay", "ema: share of the average in an update, below 1", &Settings::average_decay,
+     0, 1 - 1e-9},
+    {"average_start", "ema and swa: epochs before the average begins", &Settings::average_start, 0,
+     1e6},
     {"clip_norm", "gradient clipping: largest norm of all gradients together; 0: none",
      &Settings::clip_norm, 0, kAny},
     {"label_smoothing", "label smoothing: share of the target spread over all classes in training",
@@ -273,6 +283,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "average") check_choice(f, value, {"none", "ema", "swa"});
   if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
