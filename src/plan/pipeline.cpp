@@ -23,6 +23,7 @@
 #include "plan/program/pass_tally.h"
 #include "plan/regions/fuse.h"
 #include "plan/regions/lower.h"
+#include "plan/regions/map_rules.h"
 #include "plan/regions/recompute.h"
 #include "plan/rewrites/few_channels.h"
 #include "plan/rewrites/legalize.h"
@@ -250,6 +251,19 @@ void merge_neighbours(Program& program, Lists& before, const PlanOptions& option
     });
 }
 
+// Applies a rule to each region with a map. The rule returns the number of its rewrites.
+template <class Rule>
+void rewrite_maps(Program& program, PassId id, const PlanOptions& options, Pipeline& pipeline,
+                  Rule&& rule) {
+  if (!options.enabled(id)) return;
+  pipeline.region_pass(id, "rewrites", [&] {
+    int rewrites = 0;
+    for (Step& step : program.steps)
+      if (step.region.kind != RegionKind::Opaque) rewrites += rule(step.region);
+    return std::pair(0, rewrites);
+  });
+}
+
 // Plans the bodies of loops and branches, each once, whatever the number of iterations.
 void plan_bodies(Program& program, const PlanOptions& options) {
   PlanOptions inside = options;
@@ -265,6 +279,83 @@ void plan_bodies(Program& program, const PlanOptions& options) {
       opaque.bodies = {plan_body(*cond.on_true, inside), plan_body(*cond.on_false, inside)};
     }
   }
+}
+
+// Nodes as items, and the groups of items that become regions.
+struct Grouped {
+  Lowered lowered;
+  Fused fused;
+};
+
+Grouped group_items(const Roots& roots, std::span<Node* const> leaves, const PlanOptions& options,
+                    Pipeline& pipeline) {
+  Grouped out;
+  pipeline.plan_walk(kLayout, "items", kLowering, [&](PassTally& tally) {
+    out.lowered = lower(roots, roots.order(), leaves, options, tally);
+    return std::pair(static_cast<int>(roots.order().nodes.size()),
+                     static_cast<int>(out.lowered.items.size()));
+  });
+  pipeline.plan_walk(kFuse, "regions", kGrouping, [&](PassTally& tally) {
+    out.fused = fuse(out.lowered, options, tally);
+    int items = 0;
+    for (const Group& g : out.fused.groups) items += static_cast<int>(g.items.size());
+    return std::pair(items, static_cast<int>(out.fused.groups.size()));
+  });
+  pipeline.plan_pass(kRecompute, "values", [&] {
+    if (options.enabled(kFuse) && options.enabled(kRecompute) &&
+        options.traits.recompute.most_cost > 0)
+      recompute_values(out.lowered, out.fused, options.traits);
+    int recomputed = 0;
+    for (const Group& g : out.fused.groups) recomputed += static_cast<int>(g.recomputed.size());
+    return std::pair(0, recomputed);
+  });
+  return out;
+}
+
+// Writes the regions. Returns, for each, the regions that must run before it.
+Lists write_regions(const Grouped& grouped, int slot_count, const PlanOptions& options, Program& p,
+                    Pipeline& pipeline) {
+  p.limits = grouped.fused.limits;
+  pipeline.region_pass(kEmit, "regions", [&] {
+    emit(grouped.lowered, grouped.fused, slot_count, p);
+    return std::pair(static_cast<int>(grouped.fused.groups.size()),
+                     static_cast<int>(p.steps.size()));
+  });
+  rewrite_maps(p, kMergeLoads, options, pipeline,
+               [](Region& region) { return merge_loads(region.map); });
+  rewrite_maps(p, kCollapseAxes, options, pipeline, [](Region& region) {
+    // An epilogue runs over [batch, rows, columns].
+    return region.kind == RegionKind::Map ? collapse_axes(region.map) : 0;
+  });
+  plan_bodies(p, options);
+  return group_dependencies(grouped.lowered, grouped.fused);
+}
+
+// Engines, order and memory of the steps.
+void finish_steps(Lists before, const PlanOptions& options, Program& p, Pipeline& pipeline) {
+  const auto steps = [&p] {
+    return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
+  };
+  pipeline.region_pass(kChooseEngine, "steps", [&] {
+    choose_engines(p, options);
+    return steps();
+  });
+  pipeline.plan_walk(kOrder, "steps", kOrdering, [&](PassTally& tally) {
+    order_steps(p, std::move(before), options, tally);
+    return steps();
+  });
+  pipeline.plan_pass(kPlanMemory, "KiB", [&] {
+    std::int64_t apart = 0;
+    for (const Value& v : p.values)
+      if (v.kind == Value::Kind::Arena) apart += v.bytes;
+    plan_memory(p, options);
+    return std::pair(static_cast<int>(apart / 1024), static_cast<int>(p.arena_bytes / 1024));
+  });
+  if (!options.enabled(kVerifyProgram)) return;
+  pipeline.plan_pass(kVerifyProgram, "values", [&] {
+    verify_program(p);
+    return std::pair(static_cast<int>(p.values.size()), static_cast<int>(p.values.size()));
+  });
 }
 
 }  // namespace
@@ -294,52 +385,10 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.graph = GraphRecord(roots.order());
   p.node_count = p.graph.node_count();
 
-  Lowered lowered;
-  pipeline.plan_walk(kLayout, "items", kLowering, [&](PassTally& tally) {
-    lowered = lower(roots, roots.order(), leaves, options, tally);
-    return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
-  });
-  Fused fused;
-  pipeline.plan_walk(kFuse, "regions", kGrouping, [&](PassTally& tally) {
-    fused = fuse(lowered, options, tally);
-    int items = 0;
-    for (const Group& g : fused.groups) items += static_cast<int>(g.items.size());
-    return std::pair(items, static_cast<int>(fused.groups.size()));
-  });
-  pipeline.plan_pass(kRecompute, "values", [&] {
-    if (options.enabled(kFuse) && options.enabled(kRecompute) &&
-        options.traits.recompute.most_cost > 0)
-      recompute_values(lowered, fused, options.traits);
-    int recomputed = 0;
-    for (const Group& g : fused.groups) recomputed += static_cast<int>(g.recomputed.size());
-    return std::pair(0, recomputed);
-  });
-  p.limits = fused.limits;
-  emit(lowered, fused, static_cast<int>(leaves.size()), p);
-  pipeline.verify_regions(kRecompute);
-  plan_bodies(p, options);
-  std::vector<std::vector<int>> before = group_dependencies(lowered, fused);
+  const Grouped grouped = group_items(roots, leaves, options, pipeline);
+  Lists before = write_regions(grouped, static_cast<int>(leaves.size()), options, p, pipeline);
   merge_neighbours(p, before, options, pipeline);
-  pipeline.region_pass(kChooseEngine, "steps", [&] {
-    choose_engines(p, options);
-    return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_walk(kOrder, "steps", kOrdering, [&](PassTally& tally) {
-    order_steps(p, std::move(before), options, tally);
-    return std::pair(static_cast<int>(p.steps.size()), static_cast<int>(p.steps.size()));
-  });
-  pipeline.plan_pass(kPlanMemory, "KiB", [&] {
-    std::int64_t apart = 0;
-    for (const Value& v : p.values)
-      if (v.kind == Value::Kind::Arena) apart += v.bytes;
-    plan_memory(p, options);
-    return std::pair(static_cast<int>(apart / 1024), static_cast<int>(p.arena_bytes / 1024));
-  });
-  if (options.enabled(kVerifyProgram))
-    pipeline.plan_pass(kVerifyProgram, "values", [&] {
-      verify_program(p);
-      return std::pair(static_cast<int>(p.values.size()), static_cast<int>(p.values.size()));
-    });
+  finish_steps(std::move(before), options, p, pipeline);
   p.planning_ms = ms_since(start);
   return program;
 }

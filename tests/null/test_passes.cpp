@@ -113,3 +113,45 @@ TEST_CASE("passes: a loop without merging keeps no result that nothing reads") {
         for (const auto& body : step.region.opaque.bodies) CHECK(body->outputs.size() == 2);
     }
 }
+
+namespace {
+
+const MapProgram& only_map(const Program& program) {
+  REQUIRE(program.steps.size() == 1);
+  REQUIRE(program.steps[0].region.kind == RegionKind::Map);
+  return program.steps[0].region.map;
+}
+
+std::ptrdiff_t loads_of(const MapProgram& map) {
+  return std::count_if(map.instrs.begin(), map.instrs.end(),
+                       [](const MapInstr& instr) { return instr.code == MapCode::Load; });
+}
+
+}  // namespace
+
+TEST_CASE("passes: equal loads and contiguous axes of a map become one") {
+  const Tensor x = leaf({4, 6, 1, 5});
+  const std::vector<Tensor> roots{tanh(x) * x + x};
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
+    const auto both = planned(roots, {.kind = kind});
+    CHECK(loads_of(only_map(*both)) == 1);
+    CHECK(only_map(*both).space == Shape{120});
+    const auto all_loads = planned(roots, {.kind = kind, .disabled = {kMergeLoads}});
+    CHECK(loads_of(only_map(*all_loads)) == 3);
+    CHECK(only_map(*all_loads).space == Shape{120});
+    const auto all_axes = planned(roots, {.kind = kind, .disabled = {kCollapseAxes}});
+    CHECK(loads_of(only_map(*all_axes)) == 1);
+    CHECK(only_map(*all_axes).space == Shape{4, 6, 1, 5});
+  }
+}
+
+TEST_CASE("passes: the axes of a row are one axis, also without collapsed axes") {
+  const Tensor x = leaf({3, 4, 5, 6});
+  const std::vector<Tensor> roots{x - amax(x, {2, 3}, true)};
+  for (const PassSet disabled : {PassSet{}, PassSet{kCollapseAxes}}) {
+    const auto program = planned(roots, {.kind = Device::Kind::Cpu, .disabled = disabled});
+    const MapProgram& map = only_map(*program);
+    CHECK(map.has_rows);
+    CHECK(map.space == (disabled.contains(kCollapseAxes) ? Shape{3, 4, 30} : Shape{12, 30}));
+  }
+}

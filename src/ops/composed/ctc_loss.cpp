@@ -29,6 +29,28 @@ void require_lengths(const char* what, const Tensor& lengths, std::int64_t n) {
                                  ", must be [", n, "]");
 }
 
+void require_ctc_inputs(const Tensor& log_probabilities, const Tensor& targets,
+                        const Tensor& input_lengths, const Tensor& target_lengths,
+                        const CtcOptions& o) {
+  const OpPlace at = where("ctc_loss");
+  require_defined("ctc_loss", log_probabilities, targets, input_lengths, target_lengths);
+  if (!is_floating(log_probabilities.dtype()))
+    throw make_error<DTypeError>(at, ": takes floating log-probabilities, not ",
+                                 log_probabilities.dtype());
+  if (log_probabilities.rank() != 3 || log_probabilities.size(0) < 1)
+    throw make_error<ShapeError>(at, ": log-probabilities are [T, N, C] with T >= 1, not ",
+                                 log_probabilities.shape());
+  const std::int64_t n = log_probabilities.size(1), classes = log_probabilities.size(2);
+  if (targets.dtype() != DType::Int64 && targets.dtype() != DType::Int32)
+    throw make_error<DTypeError>(at, ": targets are int64 or int32, not ", targets.dtype());
+  if (targets.rank() != 2 || targets.size(0) != n)
+    throw make_error<ShapeError>(at, ": targets are ", targets.shape(), ", must be [", n, ", S]");
+  if (o.blank < 0 || o.blank >= classes)
+    throw make_error<ValueError>(at, ": the blank ", o.blank, " is outside ", classes, " classes");
+  require_lengths("the lengths of the inputs", input_lengths, n);
+  require_lengths("the lengths of the targets", target_lengths, n);
+}
+
 // The lengths unchanged; one above `most`, or below 0, is refused at run time.
 Tensor lengths_within(const Tensor& lengths, std::int64_t most) {
   return require_classes("ctc_loss", cast(lengths, DType::Int64), most + 1);
@@ -44,24 +66,9 @@ Tensor moved(const Tensor& x, std::int64_t by) {
 Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CtcOptions& o) {
   const Called called("ctc_loss");
-  const OpPlace at = where("ctc_loss");
-  require_defined("ctc_loss", log_probabilities, targets, input_lengths, target_lengths);
-  if (!is_floating(log_probabilities.dtype()))
-    throw make_error<DTypeError>(at, ": takes floating log-probabilities, not ",
-                                 log_probabilities.dtype());
-  if (log_probabilities.rank() != 3 || log_probabilities.size(0) < 1)
-    throw make_error<ShapeError>(at, ": log-probabilities are [T, N, C] with T >= 1, not ",
-                                 log_probabilities.shape());
+  require_ctc_inputs(log_probabilities, targets, input_lengths, target_lengths, o);
   const std::int64_t time = log_probabilities.size(0), n = log_probabilities.size(1),
                      classes = log_probabilities.size(2);
-  if (targets.dtype() != DType::Int64 && targets.dtype() != DType::Int32)
-    throw make_error<DTypeError>(at, ": targets are int64 or int32, not ", targets.dtype());
-  if (targets.rank() != 2 || targets.size(0) != n)
-    throw make_error<ShapeError>(at, ": targets are ", targets.shape(), ", must be [", n, ", S]");
-  if (o.blank < 0 || o.blank >= classes)
-    throw make_error<ValueError>(at, ": the blank ", o.blank, " is outside ", classes, " classes");
-  require_lengths("the lengths of the inputs", input_lengths, n);
-  require_lengths("the lengths of the targets", target_lengths, n);
   const std::int64_t labels = targets.size(1), states = 2 * labels + 1;
   const bool upcasts = item_size(log_probabilities.dtype()) == 2;
   const Tensor logp = upcasts ? cast(log_probabilities, DType::Float32) : log_probabilities;

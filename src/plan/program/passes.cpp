@@ -103,6 +103,12 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"sink", kOptional,
      "last on the groups: it needs to know which values are stored for other readers"},
     {"recompute", kOptional, "on the groups that fuse made; before they become regions"},
+    {"emit", "engines run regions, and the pass writes them",
+     "after all passes over groups: it writes each group as one region"},
+    {"merge_loads", kOptional,
+     "on regions, where an operand is a view; before collapse_axes, which then visits fewer views"},
+    {"collapse_axes", kOptional,
+     "before the merges, which compare the spaces of regions; engines compute fewer indices"},
     {"concats", kOptional, "first of the merges: the inputs of a concatenation are still maps"},
     {"prologue", kOptional,
      "on regions, because engines say which prologues they support; before join, which would put "

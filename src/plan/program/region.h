@@ -104,9 +104,7 @@ struct MapReduce {
 };
 
 struct MapProgram {
-  // Neighbouring axes that every view crosses contiguously are merged. The row axis (the last one)
-  // is not merged if has_rows is true.
-  Shape space;
+  Shape space;  // at least one axis; if has_rows, the last one is the row
   bool has_rows = false;
   std::vector<MapInstr> instrs;  // arguments come before users
   std::vector<MapStore> stores;

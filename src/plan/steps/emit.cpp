@@ -1,4 +1,4 @@
-// Turns groups into regions: instructions, views over the collapsed iteration space, stores. Also
+// Turns groups into regions: instructions, views over the iteration space, stores. Also
 // fills the table of values that the regions read and write. Which items form a group is decided in
 // fuse.cpp.
 #include "plan/steps/emit.h"
@@ -12,12 +12,13 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "graph/host_code.h"
+#include "plan/regions/map_rules.h"
 #include "plan/regions/recompute.h"
 
 namespace tenon {
 namespace {
 
-// Builds one map program over the uncollapsed space, then merges axes.
+// Builds one map program. Its row is one axis; all other axes are those of the group.
 class MapBuilder {
  public:
   /// `instr_of` is by item and holds kNone for all items; it is restored to that state afterwards.
@@ -39,7 +40,7 @@ class MapBuilder {
     for (int item : items)
       if (item != group.contraction) add(item);
     program_.space = space_;
-    if (!epilogue) collapse();
+    if (!epilogue) finish_space();
     for (int item : items) instr_of_[at(item)] = kNone;
   }
   static constexpr int kNone = -1;
@@ -83,14 +84,6 @@ class MapBuilder {
       instr.code = base.op == Op::Iota ? MapCode::Affine : MapCode::Load;
       instr.view =
           view_over_space(arg, base.op == Op::Iota ? kNoValue : value_of_[arg.item], per_row);
-    }
-    for (std::size_t k = 0; k < program_.instrs.size(); ++k) {
-      const MapInstr& o = program_.instrs[k];
-      if (o.code == instr.code && o.dtype == instr.dtype && o.per_row == instr.per_row &&
-          o.attrs == instr.attrs && o.view.value == instr.view.value &&
-          o.view.offset == instr.view.offset &&
-          std::memcmp(o.view.stride, instr.view.stride, sizeof o.view.stride) == 0)
-        return static_cast<int>(k);
     }
     return push(std::move(instr));
   }
@@ -150,64 +143,35 @@ class MapBuilder {
     program_.stores.push_back({source, view_over_space(whole, value, per_row)});
   }
 
-  template <class F>
-  void each_view(F&& f) {
-    for (MapInstr& instr : program_.instrs)
-      if (instr.code == MapCode::Load || instr.code == MapCode::Affine) f(instr.view);
-    for (MapStore& s : program_.stores) f(s.view);
+  void finish_space() {
+    if (program_.has_rows) fold_rows();
+    if (program_.space.rank() > 0) return;
+    program_.space.push_back(1);
+    for (MapReduce& reduce : program_.reduces) reduce.axes = 1;
   }
 
-  void collapse() {
-    const int rank = space_.rank();
-    const int outer = rank - group_.row_axes;  // first axis of the row
-    // One axis of the collapsed space: the range [first, last] of old axes. Axes of size 1 join any
-    // range.
-    struct Run {
-      int last;
-      std::int64_t size;
-    };
-    std::vector<Run> runs;
-    bool in_row = false;
-    for (int d = 0; d < rank; ++d) {
-      const bool row = program_.has_rows && d >= outer;
-      if (space_[d] == 1 && !(row && d == rank - 1 && !in_row)) continue;
-      const bool crosses = row && !in_row;
-      in_row |= row;
-      if (runs.empty() || crosses || !(row || merges(runs.back().last, d))) {
-        runs.push_back({d, space_[d]});
-      } else {
-        runs.back().last = d;
-        runs.back().size *= space_[d];
-      }
-    }
-    Shape merged;
-    for (const Run& run : runs) merged.push_back(run.size);
-    each_view([&](View& view) {
-      std::int64_t stride[kMaxRank] = {};
-      for (std::size_t r = 0; r < runs.size(); ++r) stride[r] = view.stride[runs[r].last];
-      std::memcpy(view.stride, stride, sizeof stride);
+  // Engines reduce along the last axis, so the axes of the row become one. They are contiguous in
+  // every view that crosses them.
+  void fold_rows() {
+    const int rank = space_.rank(), outer = rank - group_.row_axes;
+    int row = rank - 1;  // the axis whose stride the folded one has: the last that is not 1
+    while (row > outer && space_[row] == 1) --row;
+    if (space_[row] == 1) row = rank - 1;
+    Shape folded;
+    for (int d = 0; d < outer; ++d) folded.push_back(space_[d]);
+    std::int64_t size = 1;
+    for (int d = outer; d < rank; ++d) size *= space_[d];
+    folded.push_back(size);
+    each_view(program_, [&](View& view) {
+      const std::int64_t stride = view.stride[row];
+      std::fill(view.stride + outer, view.stride + kMaxRank, 0);
+      view.stride[outer] = stride;
     });
     for (MapReduce& reduce : program_.reduces) {
-      std::uint32_t axes = 0;
-      for (std::size_t r = 0; r < runs.size(); ++r)
-        if (reduce.axes >> runs[r].last & 1u) axes |= 1u << r;
-      reduce.axes = axes;
+      const std::uint32_t along_row = reduce.axes >> row & 1u;
+      reduce.axes = (reduce.axes & ((1u << outer) - 1)) | along_row << outer;
     }
-    if (merged.rank() == 0) {
-      merged.push_back(1);
-      for (MapReduce& reduce : program_.reduces) reduce.axes = 1;
-    }
-    program_.space = merged;
-  }
-
-  // Whether axis `d` continues axis `before` in every view and every reduction, so that both can be
-  // merged.
-  bool merges(int before, int d) {
-    bool all = true;
-    each_view([&](View& view) { all &= view.stride[before] == view.stride[d] * space_[d]; });
-    for (const MapReduce& reduce : program_.reduces)
-      all &= (reduce.axes >> before & 1u) == (reduce.axes >> d & 1u);
-    return all;
+    program_.space = folded;
   }
 
   const Lowered& g_;

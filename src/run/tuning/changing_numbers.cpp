@@ -105,98 +105,135 @@ std::int64_t NumberHistory::bytes() const noexcept {
                                    changes_.capacity() + leaves_.capacity());
 }
 
+// Puts leaves in place of changing expressions and slices, and records what the leaves hold.
+class ChangingNumbers::Maker {
+ public:
+  Maker(const NumberedOrder& order, Device device)
+      : order_(order), device_(device), step_of_(order.nodes.size(), -1) {}
+
+  /// Finds the steps of constants and of values folded from them, and the slices.
+  void find_steps(std::span<const char> leaves) {
+    std::size_t number = 0;
+    for (std::size_t n = 0; n < order_.nodes.size(); ++n) {
+      const Node& node = *order_.nodes[n];
+      if (node.realised()) continue;
+      if (is_slice_of_rows(node)) {
+        if (leaves[number++] != 0) add_slice(node, static_cast<std::uint32_t>(n));
+      } else if (node.op == Op::Constant) {
+        add_constant(node, static_cast<std::uint32_t>(n), leaves[number] != 0, number);
+        ++number;
+      } else if (node.input_count == 1 || node.input_count == 2) {
+        add_folded(node, static_cast<std::uint32_t>(n));
+      }
+    }
+  }
+
+  /// A changing expression becomes a leaf if a node other than a constant reads it.
+  void find_leaves(std::span<const Tensor> roots, std::vector<std::uint32_t>& unfit) {
+    for (std::size_t n = 0; n < order_.nodes.size(); ++n) {
+      const Node& node = *order_.nodes[n];
+      if (node.realised() || step_of_[n] >= 0) continue;
+      for (int k = 0; k < node.input_count; ++k)
+        add_leaf(*node.input(k), k == 1 ? summands_divided(node) : 0, unfit);
+    }
+    for (const Tensor& root : roots) add_leaf(*root.node(), 0, unfit);
+  }
+
+  void build(std::span<const Tensor> roots, Graph& graph) {
+    graph.roots = substitute(roots, instead_);
+    for (Tensor& root : graph.roots)  // a leaf is copied by the program
+      if (root.node()->realised())
+        root = make_node(Op::Cast, root.dtype(), root.shape(), {}, std::span(&root, 1));
+    graph.order = numbered_order(graph.roots);
+    NodeIndex source;  // leaves of the original graph, then the new ones
+    std::uint32_t own = 0;
+    for (Node* node : order_.nodes)
+      if (node->realised()) source.insert(node, own++);
+    made_.insert(made_.end(), slices_.begin(), slices_.end());
+    for (std::size_t k = 0; k < made_.size(); ++k)
+      source.insert(made_[k].node(), own + static_cast<std::uint32_t>(k));
+    for (Node* node : graph.order.nodes) {
+      if (!node->realised()) continue;
+      graph.leaves.push_back(node);
+      const std::uint32_t place = source[node];
+      out_->source_.push_back(place < own ? static_cast<std::int32_t>(place)
+                                          : ~static_cast<std::int32_t>(place - own));
+    }
+  }
+
+  std::shared_ptr<const ChangingNumbers> take() { return std::move(out_); }
+
+ private:
+  void add_slice(const Node& node, std::uint32_t n) {
+    out_->slices_.push_back(n);
+    slices_.push_back(slice_leaf(node, device_));
+    instead_.emplace(&node, slices_.back());
+  }
+
+  void add_constant(const Node& node, std::uint32_t n, bool is_changing, std::size_t number) {
+    Step step{n};
+    if (is_changing) step.number = static_cast<std::int32_t>(number);
+    if (const std::optional<Scalar> value = number_in(node)) add_step(step, *value, is_changing);
+  }
+
+  void add_folded(const Node& node, std::uint32_t n) {
+    Step step{n};
+    Scalar in[2];
+    bool is_changing = false;
+    for (int k = 0; k < node.input_count; ++k) {
+      step.in[k] = step_of_[order_.index[node.input(k)]];
+      if (step.in[k] < 0) return;
+      in[k] = value_[at(step.in[k])];
+      is_changing |= changes_[at(step.in[k])] != 0;
+    }
+    if (const std::optional<Scalar> value = folded_value(node, {in, node.input_count}))
+      add_step(step, *value, is_changing);
+  }
+
+  void add_step(const Step& step, const Scalar& value, bool is_changing) {
+    step_of_[step.node] = static_cast<std::int32_t>(out_->steps_.size());
+    out_->steps_.push_back(step);
+    value_.push_back(value);
+    changes_.push_back(is_changing ? 1 : 0);
+  }
+
+  void add_leaf(const Node& node, std::int64_t summands, std::vector<std::uint32_t>& unfit) {
+    const std::int32_t step = step_of_[order_.index[&node]];
+    if (step < 0 || changes_[at(step)] == 0) return;
+    if (!can_be_leaf(node)) {
+      out_->add_numbers(step, unfit);
+      return;
+    }
+    if (leaf_of_.insert(&node, static_cast<std::uint32_t>(out_->leaves_.size()))) {
+      out_->leaves_.push_back({step, 0});
+      made_.push_back(number_leaf(value_[at(step)], node.dtype, device_));
+      instead_.emplace(&node, in_shape_of(node, made_.back()));
+    }
+    if (summands != 0) out_->leaves_[leaf_of_[&node]].summands = summands;
+  }
+
+  const NumberedOrder& order_;
+  const Device device_;
+  std::shared_ptr<ChangingNumbers> out_ = std::make_shared<ChangingNumbers>();
+  std::vector<std::int32_t> step_of_;  // by node; -1: none
+  std::vector<Scalar> value_;          // by step
+  std::vector<char> changes_;          // by step
+  Substitution instead_;
+  std::vector<Tensor> made_, slices_;
+  NodeIndex leaf_of_;
+};
+
 std::shared_ptr<const ChangingNumbers> ChangingNumbers::make(const NumberedOrder& order,
                                                              std::span<const Tensor> roots,
                                                              std::span<const char> leaves,
                                                              Device device, Graph& graph,
                                                              std::vector<std::uint32_t>& unfit) {
-  auto out = std::make_shared<ChangingNumbers>();
-  const std::vector<Node*>& nodes = order.nodes;
-  // Steps of constants and of values folded from them.
-  std::vector<std::int32_t> step_of(nodes.size(), -1);
-  std::vector<Scalar> value;  // by step
-  std::vector<char> changes;  // by step
-  Substitution instead;
-  std::vector<Tensor> made, slices;
-  std::size_t number = 0;
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    const Node& node = *nodes[n];
-    if (node.realised()) continue;
-    if (is_slice_of_rows(node)) {
-      if (leaves[number++] == 0) continue;
-      out->slices_.push_back(static_cast<std::uint32_t>(n));
-      slices.push_back(slice_leaf(node, device));
-      instead.emplace(&node, slices.back());
-      continue;
-    }
-    Step step{static_cast<std::uint32_t>(n)};
-    std::optional<Scalar> folded;
-    bool is_changing = false;
-    if (node.op == Op::Constant) {
-      folded = number_in(node);
-      is_changing = leaves[number] != 0;
-      if (is_changing) step.number = static_cast<std::int32_t>(number);
-      ++number;
-    } else if (node.input_count == 1 || node.input_count == 2) {
-      Scalar in[2];
-      bool known = true;
-      for (int k = 0; known && k < node.input_count; ++k) {
-        step.in[k] = step_of[order.index[node.input(k)]];
-        known = step.in[k] >= 0;
-        if (known) in[k] = value[at(step.in[k])];
-        is_changing |= known && changes[at(step.in[k])] != 0;
-      }
-      if (known) folded = folded_value(node, {in, node.input_count});
-    }
-    if (!folded) continue;
-    step_of[n] = static_cast<std::int32_t>(out->steps_.size());
-    out->steps_.push_back(step);
-    value.push_back(*folded);
-    changes.push_back(is_changing ? 1 : 0);
-  }
-  // A changing expression becomes a leaf if a node other than a constant reads it.
-  NodeIndex leaf_of, source;  // source: leaves of the original graph, then the new ones
-  const auto add_leaf = [&](const Node& node, std::int64_t summands) {
-    const std::int32_t step = step_of[order.index[&node]];
-    if (step < 0 || changes[at(step)] == 0) return;
-    if (!can_be_leaf(node)) {
-      out->add_numbers(step, unfit);
-      return;
-    }
-    if (leaf_of.insert(&node, static_cast<std::uint32_t>(out->leaves_.size()))) {
-      out->leaves_.push_back({step, 0});
-      made.push_back(number_leaf(value[at(step)], node.dtype, device));
-      instead.emplace(&node, in_shape_of(node, made.back()));
-    }
-    if (summands != 0) out->leaves_[leaf_of[&node]].summands = summands;
-  };
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    const Node& node = *nodes[n];
-    if (node.realised() || step_of[n] >= 0) continue;
-    for (int k = 0; k < node.input_count; ++k)
-      add_leaf(*node.input(k), k == 1 ? summands_divided(node) : 0);
-  }
-  for (const Tensor& root : roots) add_leaf(*root.node(), 0);
+  Maker maker(order, device);
+  maker.find_steps(leaves);
+  maker.find_leaves(roots, unfit);
   if (!unfit.empty()) return nullptr;
-  graph.roots = substitute(roots, instead);
-  for (Tensor& root : graph.roots)  // a leaf is copied by the program
-    if (root.node()->realised())
-      root = make_node(Op::Cast, root.dtype(), root.shape(), {}, std::span(&root, 1));
-  graph.order = numbered_order(graph.roots);
-  std::uint32_t own = 0;
-  for (Node* node : nodes)
-    if (node->realised()) source.insert(node, own++);
-  made.insert(made.end(), slices.begin(), slices.end());
-  for (std::size_t k = 0; k < made.size(); ++k)
-    source.insert(made[k].node(), own + static_cast<std::uint32_t>(k));
-  for (Node* node : graph.order.nodes) {
-    if (!node->realised()) continue;
-    graph.leaves.push_back(node);
-    const std::uint32_t place = source[node];
-    out->source_.push_back(place < own ? static_cast<std::int32_t>(place)
-                                       : ~static_cast<std::int32_t>(place - own));
-  }
-  return out;
+  maker.build(roots, graph);
+  return maker.take();
 }
 
 void ChangingNumbers::add_numbers(std::int32_t step, std::vector<std::uint32_t>& numbers) const {

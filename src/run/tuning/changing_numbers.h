@@ -67,6 +67,7 @@ class ChangingNumbers {
   std::vector<Node*> leaves(std::span<Node* const> own, std::span<const Tensor> values) const;
 
  private:
+  class Maker;
   // A constant, or a value folded from constants.
   struct Step {
     std::uint32_t node = 0;
