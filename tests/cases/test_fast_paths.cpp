@@ -350,3 +350,42 @@ TEST_CASE("fast paths: the likelihood of stored and of computed probabilities") 
               .epsilon(1e-6));
   CHECK_THROWS_AS((void)nll_loss(logp, target + 2).item(), ValueError);
 }
+
+TEST_CASE("fast paths: products of columns by rows") {
+  using namespace fast_paths;
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    for (const Shape& sizes : {Shape{1, 1, 1}, Shape{2, 1, 7}, Shape{1, 33, 1}, Shape{3, 17, 65},
+                               Shape{2, 0, 3}, Shape{1, 5, 1025}}) {
+      CAPTURE(sizes[1]);
+      CAPTURE(sizes[2]);
+      const std::int64_t batch = sizes[0], m = sizes[1], n = sizes[2];
+      // Views: every other element, and a transposed row.
+      const Tensor column = slice(random({batch, 2 * m, 1}, 1, dtype), 1, 0, 2 * m, 2);
+      const Tensor row = transpose(random({batch, n, 1}, 2, dtype), 1, 2);
+      const Doubles a = list(column), b = list(row), found = list(matmul(column, row));
+      const Doubles shifted = list(matmul(column, row) * 2.0 + 1.0);
+      const Tensor weights = random({batch, m, n}, 3, dtype);
+      const Doubles w = list(weights);
+      const Tensors slopes = grad(sum(matmul(column, row) * weights), Tensors{column, row});
+      const Doubles da = list(slopes[0]), db = list(slopes[1]);
+      REQUIRE(found.size() == static_cast<std::size_t>(batch * m * n));
+      REQUIRE(da.size() == a.size());
+      Doubles wanted_a(a.size()), wanted_b(b.size());
+      for (std::size_t k = 0; k < found.size(); ++k) {
+        const std::size_t i = k / static_cast<std::size_t>(n),
+                          j = k / static_cast<std::size_t>(m * n) * static_cast<std::size_t>(n) +
+                              k % static_cast<std::size_t>(n);
+        const double product = a[i] * b[j];
+        const double rounded =
+            dtype == DType::Float64 ? product : static_cast<double>(static_cast<float>(product));
+        CHECK(found[k] == rounded);
+        CHECK(shifted[k] == doctest::Approx(2 * rounded + 1).epsilon(1e-6));
+        wanted_a[i] += w[k] * b[j];
+        wanted_b[j] += w[k] * a[i];
+      }
+      for (std::size_t i = 0; i < a.size(); ++i)
+        CHECK(std::fabs(da[i] - wanted_a[i]) <= 1e-5 * (1 + std::fabs(wanted_a[i])));
+      for (std::size_t j = 0; j < b.size(); ++j)
+        CHECK(std::fabs(db[j] - wanted_b[j]) <= 1e-5 * (1 + std::fabs(wanted_b[j])));
+    }
+}
