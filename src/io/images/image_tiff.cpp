@@ -361,7 +361,14 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const
 
 StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
   TiffSource source{bytes};
+  // libtiff goes on without a tag for which it has no memory, for instance without the palette.
+  const auto require_memory = [&] {
+    const std::string_view message = source.message;
+    if (message.starts_with("Out of memory") || message.starts_with("Failed to allocate memory"))
+      throw std::bad_alloc();
+  };
   const auto refuse = [&] {
+    require_memory();
     return make_error<FormatError>(FileName{name}, ": damaged TIFF (", source.message,
                                    "): save it again");
   };
@@ -376,6 +383,7 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
       [](thandle_t h) -> toff_t { return tiff_source(h).bytes.size(); }, map_tiff,
       [](thandle_t, void*, toff_t) {}, options.get()));
   if (tiff == nullptr) throw refuse();
+  require_memory();
   const TiffLayout layout = layout_of(tiff.get());
   check_image_size(layout.width, layout.height, name);
   if (layout.tiled && (layout.tile_width == 0 || layout.tile_height == 0)) throw refuse();
