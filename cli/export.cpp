@@ -1,6 +1,7 @@
 // tenon export: writes the network of a run and its predictions as a saved program, which
 // load_program() runs without the network's code.
 #include <fmt/core.h>
+#include <tenon/compute.h>
 #include <tenon/saved_program.h>
 #include <tenon/train.h>
 
@@ -47,6 +48,7 @@ int run_export(const ExportOptions& options) {
     throw NotSupported(
         "a network that translates takes two inputs and runs once for each token: "
         "it is no program of one input");
+  set_precision(precision_from_name(model.settings().precision));  // kept by each operation
   const auto predict = [&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{model.task().predictions(model.net()(in[0]))};
   };

@@ -35,13 +35,16 @@ void check_exported(const train::Settings& settings, const Tensor& x) {
   CHECK(program.metadata().at("task") == model.task().name());
 }
 
-train::Settings settings_of(const std::string& model, const std::string& data) {
-  return train::Settings::resolve(model, "", {{"data", data}, {"epochs", "1"}, {"batch", "8"}});
+train::Settings settings_of(const std::string& model, const std::string& precision) {
+  return train::Settings::resolve(
+      model, "",
+      {{"data", "digits:40,20"}, {"epochs", "1"}, {"batch", "8"}, {"precision", precision}});
 }
 
 }  // namespace
 
 TEST_CASE("programs: a run that the command exports predicts as the run") {
-  check_exported(settings_of("mlp:784-8-10", "digits:40,20"), rand({5, 784}).compute());
-  check_exported(settings_of("lenet5", "digits:40,20"), rand({3, 1, 28, 28}).compute());
+  check_exported(settings_of("mlp:784-8-10", "fp32"), rand({5, 784}).compute());
+  check_exported(settings_of("mlp:784-8-10", "bf16"), rand({5, 784}).compute());
+  check_exported(settings_of("lenet5", "fp32"), rand({3, 1, 28, 28}).compute());
 }
