@@ -33,7 +33,9 @@ struct ImageReading;
 
 namespace tenon::train {
 
-struct DataSource;  // (library use)
+struct DataSource;     // (library use)
+struct ResolvedModel;  // (library use)
+struct Session;        // (library use)
 class SampleRecord;
 
 /// An answer that is a span of a text.
@@ -284,9 +286,10 @@ class TENON_API TrainedModel {
 
  private:
   struct Opened;
+  friend struct Session;  // a run reads how its teacher scales pixels
   TrainedModel();
-  void compute_here();
-  void resolve();
+  const ResolvedModel& resolved() const;
+  void hold(ResolvedModel&& model);
   std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
@@ -304,15 +307,15 @@ class TENON_API TrainedModel {
   void name_classes(std::int64_t classes);
   void require_spans() const;
   std::vector<std::int64_t> tokens_of(const std::string& text) const;
-  Settings settings_;
+  Settings settings_;                 // those of opened_; references to them stay valid
   std::shared_ptr<const Task> task_;  // of settings_; not null
   Context context_;
   nn::AnyModule net_;
   std::shared_ptr<const Opened> opened_;  // settings_, context_ and net_, ready for requests
   std::string file_, run_;                // run_: "" if it was opened from a file
   std::string weights_note_;
-  bool given_net_ = false;  // open() was given the network: settings_ do not describe it
-  bool foreign_ = false;    // weights of another framework: settings_ do not describe its data
+  bool given_net_ = false;  // open() was given the network: settings() do not describe it
+  bool foreign_ = false;    // weights of another framework: settings() do not name its data
   std::vector<std::string> class_names_;
   std::string text_unit_;                               // the unit of tokens, or ""
   std::shared_ptr<const data::Vocabulary> vocabulary_;  // by text_unit_; null without one

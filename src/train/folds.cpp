@@ -102,26 +102,41 @@ Settings settings_of_fold(const FoldsFile& folds, int fold) {
   return out;
 }
 
+// How all folds read their data, resolved when it is first asked for: folds that have begun have a
+// tokenizer of their own.
+class Reading {
+ public:
+  explicit Reading(const Settings& settings) : settings_(settings) {}
+  const data::SourceOptions& options() {
+    if (!known_)
+      known_ =
+          source_options(ResolvedModel(Settings(settings_)), nullptr, tokenizer_of(settings_, ""));
+    return *known_;
+  }
+
+ private:
+  const Settings& settings_;
+  std::optional<data::SourceOptions> known_;
+};
+
 // The digest of all samples; each fold's own digest covers its training part only. "" if the
 // settings determine the samples. Class names are not included: they are compared when a fold is
 // opened.
-std::string digest_of_data(const Settings& settings) {
-  const auto set = data::open_dataset(
-      settings.data, data::Split::All,
-      source_options(ResolvedModel(settings), nullptr, tokenizer_of(settings, "")));
+std::string digest_of_data(const Settings& settings, Reading& reading) {
+  const auto set = data::open_dataset(settings.data, data::Split::All, reading.options());
   return set == nullptr ? "" : held_out_digest(*set);
 }
 
 // The digest of what a setting of FoldsFile::kDigested names; "" if there is nothing to compare.
-std::string digest_of(const Settings& settings, const std::string& key) {
-  return key == kData ? digest_of_data(settings) : digest_of_path(settings.get(key));
+std::string digest_of(const Settings& settings, Reading& reading, const std::string& key) {
+  return key == kData ? digest_of_data(settings, reading) : digest_of_path(settings.get(key));
 }
 
 // Refuses to start a fold if a file has changed since the first fold, because the folds would not
 // be comparable.
-void require_same_files(const FoldsFile& folds) {
+void require_same_files(const FoldsFile& folds, Reading& reading) {
   for (const auto& [key, digest] : folds.digests) {
-    if (digest_of(folds.settings, key) == digest) continue;
+    if (digest_of(folds.settings, reading, key) == digest) continue;
     const std::string value = folds.settings.get(key);
     const bool is_data = key == kData;
     throw ValueError(cat(
@@ -150,14 +165,14 @@ void create_folder(const std::string& dir) {
 }
 
 // A fold that has ended has its results in its log, so resuming it measures nothing again.
-TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
+TrainResult run_fold(const FoldsFile& folds, Reading& reading, int fold, const std::string& dir,
                      const FoldOptions& options,
                      std::vector<std::pair<std::string, std::string>> overrides) {
   const Settings settings = settings_of_fold(folds, fold);
   const std::string own = fold_dir(dir, fold);
   const RunOptions watched = options ? options(fold, settings, own) : RunOptions();
   if (!is_begun(own)) {
-    require_same_files(folds);
+    require_same_files(folds, reading);
     return start_run(settings, own, watched);
   }
   for (auto& [key, value] : overrides)
@@ -166,11 +181,11 @@ TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
 }
 
 std::vector<TrainResult> run_folds(
-    const FoldsFile& folds, const std::string& dir, const FoldOptions& options,
+    const FoldsFile& folds, Reading& reading, const std::string& dir, const FoldOptions& options,
     const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::vector<TrainResult> out;
   for (int fold = 1; fold <= folds.count; ++fold) {
-    out.push_back(run_fold(folds, fold, dir, options, overrides));
+    out.push_back(run_fold(folds, reading, fold, dir, options, overrides));
     if (out.back().reason == StopReason::Interrupted) break;
   }
   return out;
@@ -189,22 +204,21 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   file.settings.plugins = plugins_text();
   // If there are too many folds, the last fold is the first one without samples.
   const Settings last = settings_of_fold(file, folds);
-  const auto tokenizer = tokenizer_of(settings, "");
   if (DataSource(settings.data).option("fold"))
     throw ValueError(
         cat("folds: '", settings.data, "' already selects one fold: remove 'fold' from it"));
-  if (data::open_dataset(last.data, data::Split::Test,
-                         source_options(ResolvedModel(last), nullptr, tokenizer)) == nullptr)
+  Reading reading(file.settings);
+  if (data::open_dataset(last.data, data::Split::Test, reading.options()) == nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
   for (const char* key : FoldsFile::kDigested)
-    if (std::string digest = digest_of(settings, key); !digest.empty())
+    if (std::string digest = digest_of(settings, reading, key); !digest.empty())
       file.digests[key] = std::move(digest);
   create_folder(dir);
   const FolderLock lock(dir);
   require_no_runs(dir);  // another process may have started some meanwhile
   file.write(dir);
-  return run_folds(file, dir, options, {});
+  return run_folds(file, reading, dir, options, {});
 }
 
 std::vector<TrainResult> resume_folds(
@@ -213,12 +227,13 @@ std::vector<TrainResult> resume_folds(
   FoldsFile file = FoldsFile::read(dir);
   const FolderLock lock(dir);
   override_settings(file.settings, overrides);
-  file.settings.data = locate_data(DataSource(file.settings.data), dir);
+  file.settings.data = locate_data(DataSource(file.settings.data), dir).text;
   file.settings.weights = locate_file(file.settings.weights, dir);
   file.settings.teacher = locate_file(file.settings.teacher, dir);
   file.settings.tokenizer = locate_file(file.settings.tokenizer, dir);
   if (!overrides.empty()) file.write(dir);
-  return run_folds(file, dir, options, overrides);
+  Reading reading(file.settings);
+  return run_folds(file, reading, dir, options, overrides);
 }
 
 int folds_in(const std::string& dir) {

@@ -129,12 +129,27 @@ Notes notes_on_test(const Settings& settings, const std::optional<SeenSamples>& 
   return {note};
 }
 
+RunOptions with_own_callbacks(RunOptions options, const Settings& settings,
+                              const std::string& dir) {
+  for (std::shared_ptr<Callback>& own : make_callbacks(settings, dir))
+    options.callbacks.push_back(std::move(own));
+  return options;
+}
+
+std::vector<std::string> broken_samples(const DataSets& sets) {
+  std::vector<std::string> out;
+  for (const auto& set : {sets.train, sets.validation, sets.test}) {
+    if (set == nullptr) continue;
+    const std::vector<std::string> names = set->broken();
+    out.insert(out.end(), names.begin(), names.end());
+  }
+  return out;
+}
+
 TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
                 const RunOptions& given) {
   const Settings& settings = run.settings;
-  RunOptions options = given;
-  for (std::shared_ptr<Callback>& own : make_callbacks(settings, dir))
-    options.callbacks.push_back(std::move(own));
+  const RunOptions options = with_own_callbacks(given, settings, dir);
   // Opens the device while data is read, because starting a driver takes about as long. Errors of
   // the device are reported when the context is made.
   const std::future<Device> starting =
@@ -183,9 +198,7 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   // All samples have been read, so their notes are complete.
   for (const std::string& note : notes_on_data(sets))
     if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
-  for (const auto& set : {sets.train, sets.validation, sets.test})
-    if (set != nullptr)
-      for (const std::string& name : set->broken()) result.broken.push_back(name);
+  result.broken = broken_samples(sets);
   if (result.test) {
     result.test_seen = record.test_seen();
     if (own_test)
@@ -215,12 +228,13 @@ bool is_free_to_change(const std::string& key) {
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   require_in_range(settings);
-  const DataSource source(settings.data);
+  DataSource source(settings.data);
   refuse_settings_without_effect(settings, source);
   Settings known = as_published(settings);
   known.plugins = plugins_text();
-  known.data = with_context_length(source, SettingsNetwork::keep(known).info());
-  return fit(ResolvedRun(std::move(known)), dir, false, options);
+  source = with_context_length(source, SettingsNetwork::keep(known).info());
+  known.data = source.text;
+  return fit(ResolvedRun(std::move(known), std::move(source)), dir, false, options);
 }
 
 void override_settings(Settings& settings,
@@ -232,8 +246,7 @@ void override_settings(Settings& settings,
     const auto reads_alike = [&](const DataSource& data) {
       const models::Info& info = SettingsNetwork::keep(settings).info();
       const DataSource own(before);
-      return have_same_reading(own, data) ||
-             have_same_reading(own, DataSource(with_context_length(data, info)));
+      return have_same_reading(own, data) || have_same_reading(own, with_context_length(data, info));
     };
     if (key == "data" && !reads_alike(DataSource(value)))
       throw ValueError(
@@ -298,9 +311,10 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
   for (const auto& callback : options.callbacks)
     for (const std::string& note : told) callback->on_note(note);
   override_settings(settings, overrides);
-  settings.data = locate_data(DataSource(settings.data), dir);
+  DataSource source = locate_data(DataSource(settings.data), dir);
+  settings.data = source.text;
   settings.teacher = locate_file(settings.teacher, dir);
-  return fit(ResolvedRun(std::move(settings)), dir, true, options);
+  return fit(ResolvedRun(std::move(settings), std::move(source)), dir, true, options);
 }
 
 }  // namespace tenon::train

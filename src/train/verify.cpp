@@ -41,7 +41,7 @@ struct Outcome {
 
 // The run to be repeated. Steps up to those of `lengths` were part of a run of another length.
 struct Made {
-  Settings settings;  // with the network that they describe
+  ResolvedRun resolved;
   const DataSets& sets;
   std::vector<TrainOptions::Length> lengths;
 };
@@ -71,12 +71,10 @@ struct Circumstances {
 };
 
 Outcome play(const Made& run, const Circumstances& c) {
-  Settings settings = run.settings;
-  settings.threads = c.threads;
-  settings.keep_best = false;
-  settings.checkpoint_seconds = 0;
-  settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
-  const ResolvedRun resolved(std::move(settings));
+  ResolvedRun resolved = run.resolved;
+  resolved.set_threads(c.threads);
+  resolved.set_checkpoint_steps(std::max<std::int64_t>(1, c.steps / 3));
+  resolved.settings.keep_best = false;
   const ContextScope scope(context_of(resolved));
   // A run does not depend on its test part.
   const bool asks = resolved.schedule.follows_validation();
@@ -250,27 +248,28 @@ VerifyReport verify_run(const std::string& dir, int steps,
     throw ValueError(
         cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
   Settings settings = Settings::of_run(dir);
-  settings.data = locate_data(DataSource(settings.data), dir);
+  DataSource source = locate_data(DataSource(settings.data), dir);
+  settings.data = source.text;
   settings.weights = locate_file(settings.weights, dir);
   settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  SettingsNetwork::keep(settings);
-  const DataSets sets = open_data(ResolvedRun(settings), dir);
+  ResolvedRun resolved(std::move(settings), std::move(source));
+  const DataSets sets = open_data(resolved, dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };
   const std::string file = dir + "/log.jsonl";
   const bool logged = fs::exists(file);
   const RunLog log = logged ? read_log(io::read_file(file)) : RunLog();
-  const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
+  const int threads = resolved.compute.threads > 0 ? resolved.compute.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
-  repeat_first_cut(log, settings, steps);
-  const std::string device = [&settings] {
-    const ContextScope scope(context_of(ResolvedRun(settings)));
+  repeat_first_cut(log, resolved.settings, steps);
+  const std::string device = [&resolved] {
+    const ContextScope scope(context_of(resolved));
     return device_text();
   }();
-  const Made run{std::move(settings), sets, earlier_lengths(log)};
+  const Made run{std::move(resolved), sets, earlier_lengths(log)};
   VerifyReport report;
   report.run_steps = log.last_step;
   const auto stopped = [&] { return report.stopped = stop && stop(); };

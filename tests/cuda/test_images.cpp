@@ -355,7 +355,7 @@ TEST_CASE("GPU images: a run's settings record where images are decoded") {
   set_device("cuda");
   const auto kept = [&](const char* asked, int workers) {
     settings.augment_on = asked, settings.workers = workers;
-    const train::ResolvedRun run(settings);
+    const train::ResolvedRun run{train::Settings(settings)};
     return train::Session(run, train::open_data(run)).run.settings.augment_on;
   };
   if (test::compiler_is_emulated()) CHECK(kept("auto", 2) == "gpu");

@@ -24,6 +24,8 @@ RULES = [
     ("fast-math", "", set(), r"-ffast-math|-Ofast", "results follow IEEE 754"),
     ("resolved", "src", {"src/train/settings/recipes.cpp"}, r"\bmodel_info\s*\(",
      "a network is looked up once: take a ResolvedModel (train/settings/resolved.h), or SettingsNetwork::keep() before there is one"),
+    ("split once", "src/train", {"src/train/settings/data_source.cpp"}, r"\bsource_parts\s*\(",
+     "a data source is split once: take a DataSource (train/settings/data_source.h)"),
     ("opened", "cli", set(), r"settings\(\)\s*\.model_info", "an opened model knows its network: TrainedModel::info()"),
     ("banner", "", set(), r"^\s*//[ -]*-{8,}\s*$", "a heading is one line that fits"),
     ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),

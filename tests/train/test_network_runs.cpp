@@ -180,7 +180,7 @@ TEST_CASE("network runs: a file's augmentation is applied and checked") {
     io::write_file(file, net + recipe);
     Settings s = Settings::for_model(file);
     s.data = data;
-    return train::ResolvedRun(s).augmentation.steps.text();
+    return train::ResolvedRun(Settings(s)).augmentation.steps.text();
   };
   const auto list = [](const std::string& text) { return data::Transforms::parse(text).text(); };
   const std::string usual = list("resized_crop,flip");
@@ -193,11 +193,11 @@ TEST_CASE("network runs: a file's augmentation is applied and checked") {
   Settings given = Settings::for_model(file);
   given.set("data", "folder:in");
   given.set("augment", "flip");
-  CHECK(train::ResolvedRun(given).augmentation.steps.text() == list("flip"));
+  CHECK(train::ResolvedRun(Settings(given)).augmentation.steps.text() == list("flip"));
   // The augmentation of a built-in network is for CIFAR's images.
   Settings named = Settings::for_model("resnet20");
   named.data = "folder:in";
-  CHECK(train::ResolvedRun(named).augmentation.steps.text() == usual);
+  CHECK(train::ResolvedRun(Settings(named)).augmentation.steps.text() == usual);
   CHECK_THROWS_WITH_AS(changes("epochs = 1\naugment = \"flipp\"\n", "folder:in"),
                        doctest::Contains("net.toml, line 6: setting 'augment' is 'flipp'"),
                        FormatError);

@@ -4,6 +4,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -57,7 +59,7 @@ TEST_CASE("resolved: a network file is parsed once for settings, their copies an
   Settings copy = settings;
   copy.set("epochs", "3");
   CHECK(kept(copy) == first);
-  const ResolvedRun run(copy);
+  const ResolvedRun run{Settings(copy)};
   CHECK(&run.info() == first);
   CHECK(kept(run.settings) == first);
   CHECK(run.info().parameters == settings.model_info().parameters);
@@ -76,7 +78,7 @@ TEST_CASE("resolved: a network is found anew where its name or text were assigne
   settings.model = "lenet5";
   settings.network.clear();
   CHECK(settings.model_info().parameters == models::info("lenet5").parameters);
-  CHECK(ResolvedRun(settings).info().name == "lenet5");
+  CHECK(ResolvedRun(Settings(settings)).info().name == "lenet5");
 }
 
 TEST_CASE("resolved: data, network, loaders and options of a run read no text of its network") {
@@ -116,7 +118,7 @@ TEST_CASE("resolved: texts within settings become values") {
   settings.set("frozen_cache", "2");
   settings.set("precision", "bf16");
   settings.set("broken", "error");
-  const ResolvedRun run(settings);
+  const ResolvedRun run{Settings(settings)};
   CHECK(run.compute.precision == Precision::Bf16);
   CHECK(run.compute.layer_precision == std::vector<std::pair<std::string, Precision>>{
                                            {"0", Precision::Fp32}, {"conv1", Precision::Tf32}});
@@ -142,12 +144,12 @@ TEST_CASE("resolved: texts within settings become values") {
   CHECK(run.images.backdrop == io::parse_colour("white"));
   CHECK(run.images.broken_is_error);
   settings.keep_frozen = "tape";
-  CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'keep_frozen' is 'tape'"),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(ResolvedRun(Settings(settings)),
+                       doctest::Contains("setting 'keep_frozen' is 'tape'"), ValueError);
   settings.keep_frozen = "off";
   settings.milestones = "6,3";
-  CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'milestones' is '6,3'"),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(ResolvedRun(Settings(settings)),
+                       doctest::Contains("setting 'milestones' is '6,3'"), ValueError);
 }
 
 TEST_CASE("resolved: every optimizer gets the options that it has, and refuses the others") {
@@ -156,7 +158,7 @@ TEST_CASE("resolved: every optimizer gets the options that it has, and refuses t
     CAPTURE(name);
     Settings settings = Settings::for_model("lenet5");
     settings.set("optimizer", name);
-    const ResolvedRun run(settings);
+    const ResolvedRun run{Settings(settings)};
     const optim::OptimizerOptions has = optim::defaults(name), &given = run.optimizer.options;
     CHECK(given.lr == settings.lr);
     CHECK(given.beta2 == (has.beta2 ? std::optional(settings.beta2) : std::nullopt));
@@ -165,8 +167,9 @@ TEST_CASE("resolved: every optimizer gets the options that it has, and refuses t
     CHECK(optim::create(name, net, given)->lr() == settings.lr);
     settings.nesterov = true;
     if (!has.nesterov)
-      CHECK_THROWS_WITH_AS(optim::create(name, net, ResolvedRun(settings).optimizer.options),
-                           doctest::Contains("has no option 'nesterov'"), ValueError);
+      CHECK_THROWS_WITH_AS(
+          optim::create(name, net, ResolvedRun(Settings(settings)).optimizer.options),
+          doctest::Contains("has no option 'nesterov'"), ValueError);
   }
 }
 
@@ -204,7 +207,7 @@ TEST_CASE("resolved: a data source is taken apart") {
 TEST_CASE("resolved: what a source says of its images counts, the last word of several") {
   Settings settings = Settings::for_model("resnet20");
   settings.set("data", "folder:in,background=white,broken=error,background=black,broken=skip");
-  const train::ResolvedModel model(settings);
+  const train::ResolvedModel model{Settings(settings)};
   CHECK(model.images.background == "black");
   CHECK_FALSE(model.images.broken_is_error);
   CHECK(model.data.text == settings.data);
@@ -231,4 +234,69 @@ TEST_CASE("resolved: an opened model knows its network whatever is set") {
   model.set_background("white");
   CHECK(&model.info() == first);
   CHECK(kept(model.settings()) == first);
+}
+
+TEST_CASE("resolved: a source with another option or other paths is as its text says") {
+  const train::DataSource source("lines:a.txt,test=b.txt,separator=,,class=last");
+  const auto same = [](const train::DataSource& made, const std::string& text) {
+    const train::DataSource parsed(text);
+    CHECK(made.text == text);
+    CHECK(made.kind == parsed.kind);
+    CHECK(made.known == parsed.known);
+    CHECK(made.paths == parsed.paths);
+    CHECK(made.test == parsed.test);
+    CHECK(made.options == parsed.options);
+    CHECK(made.parts.size() == parsed.parts.size());
+  };
+  same(source.with_option("length=20"), source.text + ",length=20");
+  same(train::DataSource("digits:60,20").with_option("seed=3"), "digits:60,20,seed=3");
+  same(source.with_paths([](const std::string& path) { return "in/" + path; }),
+       "lines:in/a.txt,test=in/b.txt,separator=,,class=last");
+  CHECK(train::as_long_as_seen(source.with_option("length=20"), models::info("lenet5")).text ==
+        source.text + ",length=20");
+}
+
+TEST_CASE("resolved: what a run changes later changes its settings and its values alike") {
+  Settings settings = Settings::for_model("resnet20");
+  settings.set("data", "folder:in");
+  settings.set("freeze", "conv1,layer1");
+  settings.set("unfreeze_after", "4");
+  const auto same = [](const ResolvedRun& made,
+                       const std::vector<std::pair<std::string, std::string>>& changes,
+                       Settings from) {
+    for (const auto& [key, value] : changes) from.set(key, value);
+    const std::string text = from.toml();
+    const ResolvedRun parsed(std::move(from));
+    CHECK(made.settings.toml() == text);
+    CHECK(made.compute.precision == parsed.compute.precision);
+    CHECK(made.compute.threads == parsed.compute.threads);
+    CHECK(made.checkpoints.steps == parsed.checkpoints.steps);
+    CHECK(made.checkpoints.seconds == parsed.checkpoints.seconds);
+    CHECK(made.frozen.layers == parsed.frozen.layers);
+    CHECK(made.frozen.until_epoch == parsed.frozen.until_epoch);
+    CHECK(made.augmentation.steps.text() == parsed.augmentation.steps.text());
+    CHECK(made.images.background == parsed.images.background);
+    CHECK(made.images.resize.text() == parsed.images.resize.text());
+    CHECK(made.images.scale.mean == parsed.images.scale.mean);
+  };
+  const ResolvedRun run{Settings(settings)};
+  same(run, {}, settings);
+  same(run.released(), {{"freeze", ""}, {"unfreeze_after", "0"}}, settings);
+  ResolvedRun changed = run;
+  changed.set_threads(3);
+  changed.set_checkpoint_steps(7);
+  changed.set_precision(Precision::Bf16);
+  changed.set_image_setting("preprocess", "resize=40,center_crop");
+  changed.set_image_setting("normalize", "0.5,0.4,0.3/0.2,0.3,0.4");
+  changed.set_image_setting("background", "white");
+  same(changed,
+       {{"threads", "3"},
+        {"checkpoint_steps", "7"},
+        {"checkpoint_seconds", "0"},
+        {"precision", "bf16"},
+        {"preprocess", "resize=40,center_crop"},
+        {"normalize", "0.5,0.4,0.3/0.2,0.3,0.4"},
+        {"background", "white"}},
+       settings);
+  CHECK_THROWS_AS(changed.set_image_setting("background", "no colour"), ValueError);
 }

@@ -55,7 +55,7 @@ TEST_CASE("sampling runs: balanced sampling draws classes equally often and resu
   const TestFolder dir;
   train::Settings settings = settings_for(uneven_table(dir), "mlp:2-8-2");
   settings.set("sampling", "balanced");
-  const train::ResolvedRun resolved(settings);
+  const train::ResolvedRun resolved{train::Settings(settings)};
   const train::Session session(resolved, train::open_data(resolved));
   const std::vector<double>& weights = session.train->options().sampling.weights;
   REQUIRE(std::ssize(weights) == session.train->dataset().size());

@@ -27,7 +27,7 @@ TEST_CASE("workers: one, or for image files as many as compute threads, unless s
   const auto workers = [&](const std::string& data, int given) {
     settings.data = data;
     settings.workers = given;
-    const train::ResolvedRun run(settings);
+    const train::ResolvedRun run{train::Settings(settings)};
     return train::Session(run, train::open_data(run)).train->options().workers;
   };
   const std::string images = "folder:" + folder.string();

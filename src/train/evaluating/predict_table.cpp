@@ -90,7 +90,7 @@ constexpr char kCsv[] = "csv:";
 // The source of a file. Options that the source does not set are those of the run's data.
 data::CsvSpec rows_of(const std::string& source, const DataSource& of_run) {
   return data::parse_csv_spec(
-      read_as_run(DataSource(source.starts_with(kCsv) ? source : kCsv + source), of_run));
+      read_as_run(DataSource(source.starts_with(kCsv) ? source : kCsv + source), of_run).text);
 }
 
 std::int64_t columns_of_first_row(const std::string& bytes, const std::string& file,
@@ -162,7 +162,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const data::CsvSpec& spec
   const auto set = open(options);
   if (!fits(set))
     throw make_error<ShapeError>(FileName{file}, ": its rows give ", set->input_shape().numel(),
-                                 " inputs, and ", settings_.model, " takes ", wanted);
+                                 " inputs, and ", settings().model, " takes ", wanted);
   return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 

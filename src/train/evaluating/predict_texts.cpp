@@ -38,16 +38,16 @@ struct LineSource {
   bool class_last = false;
 };
 
-LineSource parse_lines(const std::string& source) {
-  const std::vector<std::string> parts =
-      data::source_parts(source.substr(std::string_view(kLines).size()));
-  LineSource out{.file = parts[0], .rows = {}};
+LineSource parse_lines(const DataSource& source) {
+  LineSource out{.file = source.has_path() ? source.paths[0] : "", .rows = {}};
+  std::vector<std::string> parts;
+  for (const DataSource::Part& part : source.parts) parts.push_back(part.text);
   for (std::size_t k = 1; k < parts.size(); ++k) {
     if (data::set_row_option(out.rows, parts[k])) continue;
     if (parts[k] == "class=first" || parts[k] == "class=last")
       out.class_last = parts[k] == "class=last";
     else if (!parts[k].starts_with("length="))  // the model's own length is used
-      data::refuse_part(source, parts, k, cat("class=first|last, ", data::kRowOptions));
+      data::refuse_part(source.text, parts, k, cat("class=first|last, ", data::kRowOptions));
   }
   return out;
 }

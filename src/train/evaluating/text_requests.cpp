@@ -31,7 +31,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
              one_class = form == OutputForm::Classes || hidden_token;
   if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || !one_class)
     throw make_error<ValueError>(
-        FileName{file_}, ": model '", settings_.model,
+        FileName{file_}, ": model '", settings().model,
         form == OutputForm::Answer        ? "' finds answers in texts: ask it a question"
         : form == OutputForm::Translation ? "' translates texts: use translate()"
                                           : "' takes no text");
@@ -53,14 +53,14 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   if (!hidden_token) return opened_->texts.text(given);
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
-    throw ValueError(cat("predict: model '", settings_.model,
+    throw ValueError(cat("predict: model '", settings().model,
                          "' predicts the word at [MASK], and the text has no [MASK]"));
   return opened_->texts.token_at(given, hidden - tokens.begin());
 }
 
 void TrainedModel::require_spans() const {
   if (tokenizer_ == nullptr || given_net_ || task_->output_form() != OutputForm::Answer)
-    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings().model,
                                  "' does not answer questions");
 }
 
@@ -102,10 +102,10 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
 Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   const auto* net = net_.as<models::Decoder>();
   if (net == nullptr)
-    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings().model,
                                  "' is not a language model");
   if (tokens.empty()) throw ValueError("predict: the text is empty");
-  check_tokenizer(tokenizer_.get(), settings_);
+  check_tokenizer(tokenizer_.get(), settings());
   const std::int64_t known = std::ssize(tokens),
                      seen = net->context() > 0 ? std::min(known, net->context()) : known;
   const ContextScope scope(context_);
@@ -118,7 +118,7 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
   if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
   if (text_unit_.empty())
-    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings().model,
                                  "' has no vocabulary: give a tokenizer");
   return vocabulary_->encode(text);
 }
@@ -127,7 +127,7 @@ std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
   if (tokenizer_ != nullptr)
     return tokenizer_->decode(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
   if (text_unit_.empty())
-    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings().model,
                                  "' has no vocabulary");
   return vocabulary_->decode(tokens);
 }

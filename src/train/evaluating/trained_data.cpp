@@ -54,7 +54,7 @@ Selection TrainedModel::select_data(const std::string& data,
         FileName{file_},
         " was opened with a custom module, so its data is unknown: evaluate with "
         "Trainer::evaluate(), or evaluate the results of predict()");
-  if (data.empty() && settings_.data.empty())
+  if (data.empty() && settings().data.empty())
     throw make_error<ValueError>(
         FileName{file_},
         " does not name its test data, which was a file of the machine that "
@@ -77,14 +77,14 @@ Selection TrainedModel::select_data(const std::string& data,
       return own_part(std::move(*own));
     }
   const bool apart = given.is_generated() || given.names_test_part();
-  return {.data = foreign_ ? data : read_as_run(given, opened_->model.data),
+  return {.data = foreign_ ? data : read_as_run(given, opened_->model.data).text,
           .part = part.value_or(apart ? data::Split::Test : data::Split::All),
-          .own = !foreign_ && data == settings_.data};
+          .own = !foreign_ && data == settings().data};
 }
 
 // The run's data, if `given` names the same files; else none.
 std::optional<Selection> TrainedModel::own_selection(const DataSource& given) const {
-  if (settings_.data.empty()) return std::nullopt;
+  if (settings().data.empty()) return std::nullopt;
   try {
     Selection here = locate_own();
     return is_own_data(given, DataSource(here.data)) ? std::optional(std::move(here))
@@ -92,7 +92,7 @@ std::optional<Selection> TrainedModel::own_selection(const DataSource& given) co
   } catch (const IoError&) {  // the run's files were moved: try the given path
     const auto moved = moved_data(given, opened_->model.data);
     if (!moved) return std::nullopt;
-    Selection there{.data = *moved, .own = true};
+    Selection there{.data = moved->text, .own = true};
     return trained_on(there) == true ? std::optional(there) : std::nullopt;
   }
 }
@@ -101,15 +101,15 @@ std::optional<Selection> TrainedModel::own_selection(const DataSource& given) co
 // first file that is found has other samples than the run was trained on, later places are tried.
 Selection TrainedModel::locate_own() const {
   const DataSource& data = opened_->model.data;
-  Selection first{.data = locate_data(data, run_), .own = true};
+  Selection first{.data = locate_data(data, run_).text, .own = true};
   if (!data.has_path() || trained_on(first) != false) return first;
-  for (const std::string& place : data_near(data, run_)) {
-    Selection other{.data = place, .own = true};
-    if (place != first.data && trained_on(other) == true) return other;
+  for (const DataSource& place : data_near(data, run_)) {
+    Selection other{.data = place.text, .own = true};
+    if (place.text != first.data && trained_on(other) == true) return other;
   }
-  if (first.data == settings_.data) return first;
+  if (first.data == settings().data) return first;
   throw make_error<IoError>(
-      "the data of ", run_, ", '", settings_.data, "', was not found: '", FileName{first.data},
+      "the data of ", run_, ", '", settings().data, "', was not found: '", FileName{first.data},
       "' has the same name, but the run was trained on other samples; give its new "
       "path with --data");
 }
@@ -238,14 +238,15 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
   // for the task, so that the error names the kind.
   if ((task_->output_form() == OutputForm::Translation) != (given.kind == "text"))
     options.vocabulary = vocabulary_;
-  return std::make_shared<const data::Source>(with_context_length(given, info()), options);
+  return std::make_shared<const data::Source>(with_context_length(given, info()).text, options);
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
                                                        bool strict) const {
   const std::string& data = selection.data;
   std::shared_ptr<data::Dataset> set = source_of(selection)->open(selection.part);
-  if (data::is_image_source(data)) return fitted(with_images_of_source(opened_->model, data), set);
+  if (const DataSource source(data); source.has_images())
+    return fitted(with_images_of_source(opened_->model, source), set);
   if (strict && set != nullptr) refuse_notes(set->notes());
   const bool classes = set != nullptr && task_->output_form() == OutputForm::Classes &&
                        set->classes() > 0 && set->target_shape().rank() == 0 &&

@@ -142,19 +142,28 @@ void use_published(const models::PublishedConfig& config, Settings& settings,
   class_names = config.class_names;
 }
 
+// With the current device, tuning and threads instead of those of the training.
+ResolvedModel resolved_here(Settings&& settings) {
+  settings.device = current_device().str();
+  settings.tune = name(tune());
+  settings.threads = threads();
+  return ResolvedModel(std::move(settings));
+}
+
 }  // namespace
 
 TrainedModel::TrainedModel() : task_(find_task(Settings().task)), net_(nn::Identity()) {}
 
 TrainedModel TrainedModel::open(const std::string& run_or_file) {
   TrainedModel out;
+  Settings settings;
   Weights weights;
   std::vector<std::string> names;
   if (is_folder(run_or_file)) {
-    out.settings_ = settings_of_run(run_or_file);
+    settings = settings_of_run(run_or_file);
     out.run_ = run_or_file;
     weights = weights_of_run(run_or_file);
-    out.tokenizer_ = tokenizer_of(out.settings_, run_or_file);
+    out.tokenizer_ = tokenizer_of(settings, run_or_file);
     if (const auto text = weights.metadata.find(kModelKey); text != weights.metadata.end()) {
       ModelDescription model = model_from_json(text->second, weights.file);
       names = std::move(model.class_names);
@@ -172,7 +181,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
           "' in its metadata): give the run's folder, or the network's name and this "
           "file with --weights");
     ModelDescription model = model_from_json(text->second, run_or_file);
-    out.settings_ = std::move(model.settings);
+    settings = std::move(model.settings);
     names = std::move(model.class_names);
     out.text_unit_ = std::move(model.text_unit);
     out.table_ = std::move(model.table);
@@ -182,23 +191,21 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     if (const std::string dir = fs::path(run_or_file).parent_path().string();
         io::is_there((dir.empty() ? "." : dir) + "/settings.toml")) {
       out.run_ = dir.empty() ? "." : dir;
-      out.settings_.data = settings_of_run(out.run_).data;
+      settings.data = settings_of_run(out.run_).data;
       if (const auto digest = file.metadata.find(kDataKey); digest != file.metadata.end())
         out.data_digest_ = digest->second;
     }
   }
-  SettingsNetwork::keep(out.settings_);
-  out.task_ = task_of(out.settings_);
+  ResolvedModel model = resolved_here(std::move(settings));
   out.load_record();
-  out.compute_here();
+  out.context_ = context_of(model);
   const ContextScope scope(out.context_);
-  const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  const ResolvedModel model(out.settings_);
+  const std::int64_t classes = model.settings.classes > 0 ? model.settings.classes : 10;
   require_shapes(model, classes, weights.state, weights.file);
   out.net_ = net_for(model, classes, weights.state);
   load_weights_of_run(out.net_, model, weights.state, weights.file);
   out.net_.eval();
-  out.resolve();
+  out.hold(std::move(model));
   out.file_ = weights.file;
   out.class_names_ = std::move(names);
   out.name_classes(classes);
@@ -207,31 +214,29 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
 
 TrainedModel TrainedModel::with_weights(const Settings& settings, const std::string& file) {
   TrainedModel out;
-  out.settings_ = settings;
   out.foreign_ = true;
-  out.settings_.weights = file;
   const std::optional<models::PublishedConfig> config =
       settings.network.empty() ? models::published_config(file, settings.model) : std::nullopt;
-  out.settings_ = as_published(std::move(out.settings_));
-  out.settings_.weights = settings.weights;
-  if (config) use_published(*config, out.settings_, out.class_names_);
-  const models::Info& info = SettingsNetwork::keep(out.settings_).info();
-  if (out.settings_.classes == 0) out.settings_.classes = info.classes;
-  out.task_ = task_of(out.settings_);
-  out.tokenizer_ = tokenizer_of(out.settings_, "");
-  out.compute_here();
+  Settings used = settings;
+  used.weights = file;
+  used = as_published(std::move(used));
+  used.weights = settings.weights;
+  if (config) use_published(*config, used, out.class_names_);
+  if (used.classes == 0) used.classes = SettingsNetwork::keep(used).info().classes;
+  ResolvedModel model = resolved_here(std::move(used));
+  out.tokenizer_ = tokenizer_of(model.settings, "");
+  out.context_ = context_of(model);
   const ContextScope scope(out.context_);
-  out.net_ = make_net(ResolvedModel(out.settings_), out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
+  const std::int64_t classes = model.settings.classes;
+  out.net_ = make_net(model, classes);
+  TakenWeights taken = take_all_weights(out.net_, model.settings.model, file);
   if (settings.strict) refuse_weight_notes(taken.notes, file, settings.model);
   out.weights_note_ = taken.note + config_words(file, settings.model);
-  out.settings_ =
-      with_images_of(std::move(out.settings_), info.input,
-                     config && !config->normalize.empty() ? config->normalize : taken.normalize);
+  use_images_of(model, config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
-  out.resolve();
+  out.hold(std::move(model));
   out.file_ = file;
-  out.name_classes(out.settings_.classes);
+  out.name_classes(classes);
   return out;
 }
 
@@ -251,14 +256,6 @@ void TrainedModel::load_record() {
     record_problem_ = error.what();
     record_notes_ = {{"the list of training samples cannot be read", 1, record_problem_}};
   }
-}
-
-// Uses the current device, tuning and threads instead of those of the training.
-void TrainedModel::compute_here() {
-  settings_.device = current_device().str();
-  settings_.tune = name(tune());
-  settings_.threads = threads();
-  context_ = context_of(ResolvedModel(settings_));
 }
 
 // Classes without a name get their number as name. The network may have more outputs than the text
@@ -293,42 +290,48 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   out.net_ = net;
   out.net_.load_state_dict(weights.state);
   out.net_.eval();
-  out.resolve();
+  out.hold(ResolvedModel(Settings()));
   out.file_ = weights.file;
   out.given_net_ = true;
   return out;
 }
 
-void TrainedModel::resolve() {
+// Prepares the requests.
+void TrainedModel::hold(ResolvedModel&& model) {
   const ContextScope scope(context_);
-  ResolvedModel model(settings_);
+  settings_ = model.settings;
+  task_ = model.task;
   Predictor predictor(net_, model);
   opened_ = std::make_shared<const Opened>(
       Opened{std::move(model), std::move(predictor), TextPredictor(net_, task_)});
 }
 
-const models::Info& TrainedModel::info() const { return opened_->model.info(); }
+const ResolvedModel& TrainedModel::resolved() const { return opened_->model; }
+const models::Info& TrainedModel::info() const { return resolved().info(); }
 
 void TrainedModel::set_precision(Precision precision) {
-  settings_.precision = name(precision);
+  ResolvedModel model = resolved();
+  model.set_precision(precision);
   context_.precision = precision;
-  resolve();
+  hold(std::move(model));
 }
 
 void TrainedModel::set_preprocess(const std::string& steps) {
+  ResolvedModel model = resolved();
   // Without image files, "auto" means no normalization. With `preprocess` set, it would mean
   // another scaling, so the present one is made explicit.
-  if (!opened_->model.images.any_size && settings_.normalize == "auto")
-    settings_.normalize = "none";
-  settings_.set("preprocess", steps);
-  resolve();
+  if (!model.images.any_size && model.settings.normalize == "auto")
+    model.settings.normalize = "none";
+  model.set_image_setting("preprocess", steps);
+  hold(std::move(model));
 }
 
 void TrainedModel::set_background(const std::string& colour) {
   if (info().input.rank() != 3)
-    throw ValueError(cat("model '", settings_.model, "' takes no images"));
-  settings_.set("background", colour);
-  resolve();
+    throw ValueError(cat("model '", settings().model, "' takes no images"));
+  ResolvedModel model = resolved();
+  model.set_image_setting("background", colour);
+  hold(std::move(model));
 }
 
 bool TrainedModel::fits_images() const { return !given_net_ && opened_->model.images.any_size; }

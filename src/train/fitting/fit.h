@@ -137,6 +137,7 @@ class Fit {
   void prepare();
   void require_whole(const Checkpoint& checkpoint) const;
   void require_nothing_kept() const;
+  void require_same_training(const Checkpoint& checkpoint) const;
   void restore(Checkpoint checkpoint);
   void save_engines();
   void write_settings() const;

@@ -98,8 +98,8 @@ void Fit::take_other_cut(const Progress& saved) {
   epoch_is_whole_ = done > 0 && done == p_.steps_per_epoch;
 }
 
-void Fit::restore(Checkpoint checkpoint) {
-  Progress& saved = checkpoint.progress;
+void Fit::require_same_training(const Checkpoint& checkpoint) const {
+  const Progress& saved = checkpoint.progress;
   const std::int64_t full = p_.examples / p_.batch, all = full + (p_.examples % p_.batch > 0);
   const bool by_drop_last = saved.steps_per_epoch == full || saved.steps_per_epoch == all;
   if (saved.batch != p_.batch || saved.examples != p_.examples || !by_drop_last)
@@ -120,6 +120,11 @@ void Fit::restore(Checkpoint checkpoint) {
         " was written with another teacher: its weights have changed since. The "
         "rest of the run would be distilled from another network: "
         "restore the teacher's file, or start a new run");
+}
+
+void Fit::restore(Checkpoint checkpoint) {
+  require_same_training(checkpoint);
+  Progress& saved = checkpoint.progress;
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;

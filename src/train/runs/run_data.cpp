@@ -27,44 +27,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The source with `change` applied to each of its paths. Relative paths start at `base`.
-template <class F>
-std::string with_paths(const DataSource& source, const fs::path& base, const F& change) {
-  const std::string& kind = source.kind;
-  std::string out;
-  std::size_t which = 0;
-  for (const std::string& part :
-       data::source_parts(source.text.substr(kind.size() + 1), kind == "npy", base)) {
-    const std::size_t path = data::path_in_part(kind, part, which);
-    out += which++ == 0 ? kind + ":" : ",";
-    out += path == std::string::npos ? part : part.substr(0, path) + change(part.substr(path));
-  }
-  return out;
-}
-
 // The first path that does not exist. Relative paths start at `base`.
 std::optional<std::string> missing_from(const DataSource& source, const fs::path& base) {
-  std::optional<std::string> missing;
-  with_paths(source, base, [&](const std::string& path) {
+  for (const DataSource::Part& part : source.parts) {
+    if (part.path == std::string::npos) continue;
+    std::string path = part.text.substr(part.path);
     // A pattern such as "*.csv" names files of one folder, so only the folder is checked.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
-    if (!missing && !io::is_there((pattern ? place.parent_path() / "." : place).string()))
-      missing = path;
-    return path;
-  });
-  return missing;
-}
-
-// The number of parts between commas. It is smaller if existing files have commas in their names.
-std::size_t parts_from(const DataSource& source, const fs::path& base) {
-  const std::string& kind = source.kind;
-  return data::source_parts(source.text.substr(kind.size() + 1), kind == "npy", base).size();
+    if (!io::is_there((pattern ? place.parent_path() / "." : place).string())) return path;
+  }
+  return std::nullopt;
 }
 
 // The source with relative paths resolved from `base`.
-std::string from_base(const DataSource& source, const fs::path& base) {
-  return with_paths(source, base, [&](const std::string& path) { return (base / path).string(); });
+DataSource from_base(const DataSource& source, const fs::path& base) {
+  return source.with_paths([&](const std::string& path) { return (base / path).string(); });
 }
 
 // The run's folder and its parent folders, nearest first.
@@ -114,7 +92,7 @@ bool is_own_data(const DataSource& given, const DataSource& own) {
          (given.test.empty() || data::same_path(given.test, own.test));
 }
 
-std::optional<std::string> moved_data(const DataSource& given, const DataSource& own) {
+std::optional<DataSource> moved_data(const DataSource& given, const DataSource& own) {
   if (!given.has_path() || given.kind != own.kind) return std::nullopt;
   const auto same = [](const std::string& a, const std::string& b) {
     return last_name(a) == last_name(b);
@@ -126,20 +104,21 @@ std::optional<std::string> moved_data(const DataSource& given, const DataSource&
   for (const std::string& path : given.paths) out += (out.ends_with(':') ? "" : ",") + path;
   for (const std::string& option : own.options) out += "," + option;
   const std::string& test = given.test.empty() ? own.test : given.test;
-  return test.empty() ? out : out + ",test=" + test;
+  return DataSource(test.empty() ? out : out + ",test=" + test);
 }
 
-std::vector<std::string> data_near(const DataSource& own, const std::string& run_dir) {
-  std::vector<std::string> out;
+std::vector<DataSource> data_near(const DataSource& own, const std::string& run_dir) {
+  std::vector<DataSource> out;
   if (!own.has_path()) return out;
   for (const fs::path& base : folders_from(run_dir))
-    if (!missing_from(own, base)) out.push_back(from_base(own, base));
+    if (const DataSource there(own.text, base); !missing_from(there, base))
+      out.push_back(from_base(there, base));
   return out;
 }
 
-std::string read_as_run(const DataSource& given, const DataSource& own) {
+DataSource read_as_run(const DataSource& given, const DataSource& own) {
   const std::string& kind = given.kind;
-  if (kind != own.kind || !given.has_path()) return given.text;
+  if (kind != own.kind || !given.has_path()) return given;
   const bool rows = kind == "csv" || kind == "list" || kind == "lines" || kind == "pairs";
   const auto is_reading = [&](const std::string& key) {
     if (rows && (key == "separator" || key == "comment" || key == "quotes" || key == "header"))
@@ -149,24 +128,24 @@ std::string read_as_run(const DataSource& given, const DataSource& own) {
     if (kind == "lines") return key == "class" || key == "length";
     return (kind == "folder" || kind == "list") && (key == "frames" || key == "every");
   };
-  std::string out = given.text;
+  DataSource out = given;
   for (const std::string& option : own.options) {
     const std::string key = option.substr(0, option.find('='));
     const bool told = given.option(key).has_value();
     const bool encoding = key == "encoding" && rows && kind != "csv" && !told &&
                           io::is_there(given.paths[0]) &&
                           io::not_utf8(io::read_file(given.paths[0])) != std::string::npos;
-    if (encoding || (!told && is_reading(key))) out += "," + option;
+    if (encoding || (!told && is_reading(key))) out = out.with_option(option);
   }
   return out;
 }
 
-std::string with_context_length(const DataSource& source, const models::Info& model) {
-  if (source.option("length")) return source.text;
+DataSource with_context_length(const DataSource& source, const models::Info& model) {
+  if (source.option("length")) return source;
   const bool windows = model.tokens && source.kind == "text",
              lines = source.kind == "lines" && model.takes_tokens() &&
                      model.input[0] < data::ClassLineOptions().length;
-  return windows || lines ? cat(source.text, ",length=", model.input[0]) : source.text;
+  return windows || lines ? source.with_option(cat("length=", model.input[0])) : source;
 }
 
 std::int64_t text_length(const ResolvedModel& model) {
@@ -185,17 +164,18 @@ bool has_test_files(const DataSource& source) {
          data::has_test_folder(source.paths[0]);
 }
 
-std::string locate_data(const DataSource& source, const std::string& run_dir) {
-  if (!source.has_path()) return source.text;
+DataSource locate_data(const DataSource& source, const std::string& run_dir) {
+  if (!source.has_path()) return source;
   const std::optional<std::string> missing = missing_from(source, "");
-  if (!missing && source.text.find(',') == std::string::npos) return source.text;
-  // The run's file may have a comma in its name. An existing file whose name is only the part
-  // before the comma is not taken for it.
-  const std::size_t parts_here = parts_from(source, "");
-  for (const fs::path& base : folders_from(run_dir))
-    if (!missing_from(source, base) && (missing || parts_from(source, base) < parts_here))
-      return from_base(source, base);
-  if (!missing) return source.text;
+  if (!missing && source.text.find(',') == std::string::npos) return source;
+  // The run's file may have a comma in its name, and then has fewer parts. An existing file whose
+  // name is only the part before the comma is not taken for it.
+  for (const fs::path& base : folders_from(run_dir)) {
+    const DataSource there(source.text, base);
+    if (!missing_from(there, base) && (missing || there.parts.size() < source.parts.size()))
+      return from_base(there, base);
+  }
+  if (!missing) return source;
   throw make_error<IoError>("the data of ", run_dir, ", '", source.text,
                             "', is not here: there is no ", FileName{*missing},
                             fs::path(*missing).is_relative()

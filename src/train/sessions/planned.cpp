@@ -48,13 +48,6 @@ std::int64_t planned(Session& session) {
   return batch;
 }
 
-// The later stage of a run, in which the frozen parts are trained too.
-ResolvedRun when_released(Settings settings) {
-  settings.freeze.clear();
-  settings.unfreeze_after = 0;
-  return ResolvedRun(std::move(settings));
-}
-
 bool is_limited() { return current_context().memory_limit > 0; }
 
 // Whether the weights take an eighth of the device's memory or more. Gradients, optimizer state and
@@ -74,7 +67,7 @@ std::int64_t plan_within_limit(Session& session) {
   if (!is_limited()) return 0;
   const std::int64_t batch = planned(session);
   if (session.run.frozen.until_epoch <= 0) return batch;
-  const std::int64_t later = plan_within_limit(when_released(session.run.settings), session.sets);
+  const std::int64_t later = plan_within_limit(session.run.released(), session.sets);
   return smaller(batch, later);
 }
 

@@ -509,7 +509,7 @@ void Session::open_teacher(const data::Dataset& set) {
   teacher = model.net();
   teacher_digest = digest_of_weights(*teacher);
   // Both networks read the same inputs, so the pixel scaling must be equal.
-  const ChannelScale used = pixel_scale(ResolvedModel(theirs)), own_scale = pixel_scale(run);
+  const ChannelScale used = pixel_scale(model.resolved()), own_scale = pixel_scale(run);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
     throw ValueError(cat("setting 'teacher': ", settings.teacher,
                          " was trained on pixels with mean ", scale_text(used), ", this run has ",

@@ -28,13 +28,41 @@ DataSource::DataSource(std::string source, const std::filesystem::path& base)
   std::size_t which = 0;
   for (std::string& part : data::source_parts(rest, kind == "npy", base)) {
     const std::size_t path = data::path_in_part(kind, part, which++);
-    if (path == 0)
-      paths.push_back(std::move(part));
-    else if (path != std::string::npos && part.starts_with("test="))
-      test = part.substr(path);
-    else
-      options.push_back(std::move(part));
+    take({std::move(part), path});
   }
+}
+
+void DataSource::take(Part part) {
+  if (part.path == 0)
+    paths.push_back(part.text);
+  else if (part.path != std::string::npos && part.text.starts_with("test="))
+    test = part.text.substr(part.path);
+  else
+    options.push_back(part.text);
+  parts.push_back(std::move(part));
+}
+
+DataSource DataSource::with_option(const std::string& option) const {
+  DataSource out = *this;
+  out.text += "," + option;
+  out.options.push_back(option);
+  if (has_path()) out.parts.push_back({option});
+  return out;
+}
+
+DataSource DataSource::with_paths(
+    const std::function<std::string(const std::string&)>& change) const {
+  DataSource out;
+  out.kind = kind;
+  out.known = known;
+  for (const Part& part : parts) {
+    Part changed = part;
+    if (part.path != std::string::npos)
+      changed.text = part.text.substr(0, part.path) + change(part.text.substr(part.path));
+    out.text += (out.text.empty() ? kind + ":" : ",") + changed.text;
+    out.take(std::move(changed));
+  }
+  return out;
 }
 
 bool DataSource::has_images() const { return data::is_image_source(text); }

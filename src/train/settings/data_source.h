@@ -4,7 +4,9 @@
 // what a run needs to know about its source: the kind, the paths, and single options.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,11 +24,18 @@ struct DataSource {
   /// such a file or folder exists; relative paths start at `base`.
   explicit DataSource(std::string source, const std::filesystem::path& base = {});
 
+  /// A part between commas, and the position of the path in it; npos if it has none.
+  struct Part {
+    std::string text{};
+    std::size_t path = std::string::npos;
+  };
+
   std::string text{};                  ///< the source as it was given
   std::string kind{};                  ///< "folder"
   std::vector<std::string> paths{};    ///< paths of the samples; empty: generated, or "mnist"
   std::string test{};                  ///< path of the test part ("test=PATH"); "": none is named
   std::vector<std::string> options{};  ///< all other parts, in order: "validation=0.1"
+  std::vector<Part> parts{};           ///< of a source with paths: all parts, in order
   const data::SourceKind* known = nullptr;  ///< facts about the kind; null if the kind is unknown
 
   /// Whether it contains paths ("csv:flowers.csv"), which depend on the current folder.
@@ -40,6 +49,14 @@ struct DataSource {
   /// The value of an option, "0.1" of "validation=0.1"; of a repeated option the last one, which is
   /// the one that counts.
   std::optional<std::string> option(std::string_view key) const;
+
+  /// The source with an option more, "length=20", after all others.
+  DataSource with_option(const std::string& option) const;
+  /// The source with `change` applied to each path.
+  DataSource with_paths(const std::function<std::string(const std::string&)>& change) const;
+
+ private:
+  void take(Part part);
 };
 
 }  // namespace tenon::train

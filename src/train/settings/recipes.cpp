@@ -13,7 +13,7 @@
 #include "io/text/toml.h"
 #include "models/network.h"
 #include "train/settings/data_source.h"
-#include "train/settings/images.h"
+#include "train/settings/image_settings.h"
 #include "train/settings/published.h"
 
 namespace tenon::train {

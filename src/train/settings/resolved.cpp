@@ -60,11 +60,9 @@ KeepOptions keep_options(const Settings& s) {
 
 }  // namespace
 
-ResolvedModel::ResolvedModel(Settings given) : ResolvedModel(given, DataSource(given.data)) {}
-
-ResolvedModel::ResolvedModel(Settings given, DataSource source)
+ResolvedModel::ResolvedModel(Settings&& given, std::optional<DataSource> source)
     : settings(std::move(given)),
-      data(std::move(source)),
+      data(source ? std::move(*source) : DataSource(settings.data)),
       network(SettingsNetwork::keep(settings)),
       task(task_of(settings)),
       compute{precision_from_name(settings.precision),
@@ -74,13 +72,40 @@ ResolvedModel::ResolvedModel(Settings given, DataSource source)
   if (!settings.lora.empty()) lora = parse_lora(settings.lora);
 }
 
-ResolvedRun::ResolvedRun(Settings given)
-    : ResolvedModel(std::move(given)),
-      augmentation(augmentation_of(*this)),
+void ResolvedModel::set_image_setting(const std::string& key, const std::string& value) {
+  settings.set(key, value);
+  images = image_settings(settings, data, info());
+}
+
+void ResolvedModel::set_precision(Precision precision) {
+  settings.precision = name(precision);
+  compute.precision = precision;
+}
+
+ResolvedRun::ResolvedRun(Settings&& given, std::optional<DataSource> source)
+    : ResolvedModel(std::move(given), std::move(source)),
+      augmentation(augmentation_of(settings, images, data, info())),
       optimizer{settings.optimizer, optimizer_options(settings), parse_rates(settings.rate_of)},
       schedule{settings.schedule, schedule_options(settings)},
       checkpoints{settings.keep_checkpoints, settings.checkpoint_steps,
                   settings.checkpoint_seconds},
       frozen{parse_parts(settings.freeze), settings.unfreeze_after, keep_options(settings)} {}
+
+ResolvedRun ResolvedRun::released() const {
+  ResolvedRun out = *this;
+  out.settings.freeze.clear();
+  out.settings.unfreeze_after = 0;
+  out.frozen.layers.clear();
+  out.frozen.until_epoch = 0;
+  out.augmentation = augmentation_of(out.settings, images, data, info());
+  return out;
+}
+
+void ResolvedRun::set_threads(int threads) { settings.threads = compute.threads = threads; }
+
+void ResolvedRun::set_checkpoint_steps(std::int64_t steps) {
+  settings.checkpoint_steps = checkpoints.steps = steps;
+  settings.checkpoint_seconds = checkpoints.seconds = 0;
+}
 
 }  // namespace tenon::train

@@ -1,8 +1,9 @@
 // Settings as typed values: the network that they describe, and the settings whose text has several
 // parts, such as the data source, LoRA options, milestones and augmentation.
 //
-// A command or a run resolves its settings once and passes the result on. Code that uses the result
-// parses no text and looks up no network. Files contain settings in their flat form.
+// A command or a run resolves its settings once and passes the result on: the constructors consume
+// the settings. Code that uses the result parses no text and looks up no network. What a run
+// changes afterwards, it changes in the result. Files contain settings in their flat form.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 #include "train/adapting/kept.h"
 #include "train/adapting/lora.h"
 #include "train/settings/data_source.h"
-#include "train/settings/images.h"
+#include "train/settings/image_settings.h"
 
 namespace tenon::train {
 
@@ -65,11 +66,14 @@ struct FrozenSettings {
 
 /// The settings that a trained model needs.
 struct ResolvedModel {
-  /// Throws ValueError for a setting that holds something else than it may, and as
-  /// Settings::model_info().
-  explicit ResolvedModel(Settings given);
-  /// The same; `source` is the parsed setting `data`.
-  ResolvedModel(Settings given, DataSource source);
+  /// `source` is the setting `data` if it is parsed already. Throws ValueError for a setting that
+  /// holds something else than it may, and as Settings::model_info().
+  explicit ResolvedModel(Settings&& given, std::optional<DataSource> source = std::nullopt);
+
+  /// Sets a setting of image preprocessing ("preprocess", "normalize", "background").
+  void set_image_setting(const std::string& key, const std::string& value);
+  /// Computes in another precision.
+  void set_precision(Precision precision);
 
   /// The facts about the network.
   const models::Info& info() const { return network.info(); }
@@ -85,7 +89,13 @@ struct ResolvedModel {
 
 /// The settings that a run needs in addition.
 struct ResolvedRun : ResolvedModel {
-  explicit ResolvedRun(Settings given);
+  explicit ResolvedRun(Settings&& given, std::optional<DataSource> source = std::nullopt);
+
+  /// The run once its frozen layers learn.
+  ResolvedRun released() const;
+  void set_threads(int threads);
+  /// Writes checkpoints inside an epoch every `steps` steps, none by time.
+  void set_checkpoint_steps(std::int64_t steps);
 
   AugmentChoice augmentation;  ///< augmentation of the training data
   OptimizerSettings optimizer;

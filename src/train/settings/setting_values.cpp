@@ -53,32 +53,6 @@ std::vector<std::pair<std::string, double>> parse_rates(const std::string& text)
   return out;
 }
 
-data::Augmentation parse_augment(const std::string& text) {
-  data::Augmentation out;
-  if (text == "none") return out;
-  const auto bad = [&text] {
-    throw ValueError(cat("setting 'augment' is '", text,
-                         "', must be auto, none, or any of crop=N, flip and cutout=N, once each, "
-                         "with commas between, N from 1 to 4096"));
-  };
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at), key = item.substr(0, item.find('='));
-    at = end + 1;
-    if (item == "flip" && !out.flip) {
-      out.flip = true;
-      continue;
-    }
-    if ((key != "crop" && key != "cutout") || key.size() == item.size()) bad();
-    std::int64_t& value = key == "crop" ? out.crop : out.cutout;
-    if (value != 0) bad();
-    const char* last = item.data() + item.size();
-    const auto [stop, error] = std::from_chars(item.data() + key.size() + 1, last, value);
-    if (error != std::errc() || stop != last || value < 1 || value > 4096) bad();
-  }
-  return out;
-}
-
 Milestones parse_milestones(const std::string& text) {
   Milestones out;
   const auto bad = [&text] {

@@ -17,7 +17,7 @@
 #include "io/text/toml.h"
 #include "models/network.h"
 #include "train/adapting/lora.h"
-#include "train/settings/images.h"
+#include "train/settings/image_settings.h"
 #include "train/settings/registered.h"
 
 namespace tenon::train {

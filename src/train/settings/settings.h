@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/data.h>
 #include <tenon/precision.h>
 
 namespace tenon::io {
@@ -54,9 +53,6 @@ std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::
 
 /// Parses "features=0.1,fc=2": layers with factors of the learning rate. Throws ValueError.
 std::vector<std::pair<std::string, double>> parse_rates(const std::string& text);
-
-/// Parses "crop=4,flip,cutout=8" or "none". Throws ValueError.
-data::Augmentation parse_augment(const std::string& text);
 
 /// Milestones of the schedule multistep.
 struct Milestones {

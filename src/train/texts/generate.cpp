@@ -193,11 +193,11 @@ std::string TrainedModel::generate(const std::string& prompt,
   const auto* net = net_.as<models::Decoder>();
   const data::Tokenizer* tokenizer = options.tokenizer ? options.tokenizer.get() : tokenizer_.get();
   if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))
-    throw make_error<ValueError>(FileName{file_}, ": model '", settings_.model,
+    throw make_error<ValueError>(FileName{file_}, ": model '", settings().model,
                                  net == nullptr
                                      ? "' is not a language model: it cannot generate text"
                                      : "' has no vocabulary: give a tokenizer");
-  check_tokenizer(tokenizer, settings_);
+  check_tokenizer(tokenizer, settings());
   const ContextScope scope(context_);
   std::unique_ptr<TextCodec> codec;
   if (tokenizer != nullptr)

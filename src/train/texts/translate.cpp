@@ -234,7 +234,7 @@ std::vector<std::string> TrainedModel::translate(const std::vector<std::string>&
   const auto* net = net_.as<models::Translator>();
   if (net == nullptr || text_unit_.empty())
     throw make_error<ValueError>(
-        FileName{file_}, ": model '", settings_.model,
+        FileName{file_}, ": model '", settings().model,
         net == nullptr ? "' does not translate" : "' does not say which tokens it knows");
   const ContextScope scope(context_);
   std::vector<Tokens> sources;
