@@ -252,7 +252,7 @@ TEST_CASE("resolved: a source with another option or other paths is as its text 
   same(train::DataSource("digits:60,20").with_option("seed=3"), "digits:60,20,seed=3");
   same(source.with_paths([](const std::string& path) { return "in/" + path; }),
        "lines:in/a.txt,test=in/b.txt,separator=,,class=last");
-  CHECK(train::as_long_as_seen(source.with_option("length=20"), models::info("lenet5")).text ==
+  CHECK(train::with_context_length(source.with_option("length=20"), models::info("lenet5")).text ==
         source.text + ",length=20");
 }
 
