@@ -1,13 +1,8 @@
 // Executes work: kernels, copies, fills; and keeps track of handles and captures.
 #include "objects.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <string>
 #include <unordered_set>
 
 #include "block.h"
@@ -20,37 +15,23 @@ std::unordered_set<const void*>& handles() {
   return *all;
 }
 
-/// Whether the process has memory at this address.
-bool is_mapped(std::uint64_t address) {
-  // Smaller words are numbers: programs and their heaps lie higher.
-  if (address < std::uint64_t{1} << 40) return false;
-  const std::uint64_t page = address & ~static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE) - 1);
-  unsigned char resident = 0;
-  return mincore(reinterpret_cast<void*>(page), 1, &resident) == 0;
-}
-
-/// What is wrong with a word as an address for a kernel of this GPU; empty if it may be read.
-std::string fault_of(std::uint64_t word, bool is_pointer, int gpu) {
-  if (word == 0) return {};
-  const Range* range = memory().find(reinterpret_cast<const void*>(word), 0);
-  if (range == nullptr) return is_pointer || is_mapped(word) ? "memory that is not the GPU's" : "";
-  return range->gpu >= 0 && range->gpu != gpu ? "memory of another GPU" : "";
-}
-
-/// Pointers that a kernel takes must be null or point into memory of the GPU that runs it. A
-/// structure has no types here: each of its words that is an address of the host is refused.
+/// Pointers that a kernel takes must be null or point into memory of the GPU that runs it.
 CUresult check_pointers(const Entry& entry, void* const* params, int gpu) {
   for (int i = 0; i < entry.count; ++i) {
-    const auto* bytes = static_cast<const unsigned char*>(params[i]);
-    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= entry.sizes[i];
-         at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes + at, sizeof word);
-      const std::string fault = fault_of(word, entry.is_pointer[i], gpu);
-      if (!fault.empty())
-        return fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(entry.name) + ": parameter " +
-                                                    std::to_string(i) + ", byte " +
-                                                    std::to_string(at) + ", points to " + fault);
+    if (!entry.is_pointer[i]) continue;
+    void* pointer = nullptr;
+    std::memcpy(&pointer, params[i], sizeof pointer);
+    if (pointer == nullptr) continue;
+    const Range* range = memory().find(pointer, 0);
+    if (range == nullptr) {
+      return fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(entry.name) + ": parameter " +
+                                                  std::to_string(i) +
+                                                  " points to memory that is not the GPU's");
+    }
+    if (range->gpu >= 0 && range->gpu != gpu) {
+      return fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(entry.name) + ": parameter " +
+                                                  std::to_string(i) +
+                                                  " points to memory of another GPU");
     }
   }
   return CUDA_SUCCESS;
