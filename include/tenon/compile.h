@@ -93,11 +93,11 @@ class TENON_API CompiledParts {
 
 }  // namespace detail
 
-/// A compiled function with the argument types and the result type of the function that it was made
-/// from. The rules are those of CompiledFunction. The lengths of vectors and the presence of
-/// optionals count as shapes: another length is traced again.
+/// The type of compiled functions with arguments and results of their own types.
 template <class R, class Arguments>
 class TypedFunction;
+/// Has the types of the function that it was made from, and the rules of CompiledFunction. Lengths
+/// of vectors and the presence of optionals count as shapes: another length is traced again.
 template <class R, class... A>
 class TypedFunction<R, std::tuple<A...>> {
  public:

@@ -79,8 +79,8 @@ class ElementFormula {
   ///
   /// `cuda` is the same as CUDA C++: an expression, or, if the text contains a semicolon,
   /// statements that return the result. `inputs` names its numbers, and `T` is their type, float or
-  /// double. The functions of <cmath> are those that the library's own operations use. If the text
-  /// is "", inputs on a GPU are copied to the host, and the result is copied back.
+  /// double. The functions of `<cmath>` are those that the library's own operations use. If the
+  /// text is "", inputs on a GPU are copied to the host, and the result is copied back.
   template <class F>
   ElementFormula(F cpu, std::string cuda, std::vector<std::string> inputs) {
     static_assert(std::is_empty_v<F> && std::is_default_constructible_v<F>,

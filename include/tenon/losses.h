@@ -102,12 +102,12 @@ struct CtcOptions {
 };
 /// Connectionist temporal classification (Graves et al., 2006): -log of the probability of all
 /// alignments of a target with the input.
-///
 /// @param log_probabilities  [T, N, C], as log_softmax() gives them
 /// @param targets            int64 or int32 [N, S], without blanks (not checked); entries after
 ///                           target_lengths[n] are ignored
 /// @param input_lengths      int64 or int32 [N], at most T
 /// @param target_lengths     int64 or int32 [N], at most S
+/// @param options            the blank's class, the reduction, and what infinite losses count
 TENON_API Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets,
                           const Tensor& input_lengths, const Tensor& target_lengths,
                           const CtcOptions& options = {});

@@ -7,8 +7,8 @@
 namespace tenon {
 /// Implementation.
 namespace detail {
-
-/// Of a function, or of a function object with one call operator that is no template.
+/// @cond
+// Of a function, or of a function object with one call operator that is no template.
 template <class F>
 struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... A>
@@ -20,6 +20,6 @@ template <class C, class R, class... A>
 struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
 template <class C, class R, class... A>
 struct Signature<R (C::*)(A...) const> : Signature<R (*)(A...)> {};
-
+/// @endcond
 }  // namespace detail
 }  // namespace tenon

@@ -73,15 +73,15 @@ TENON_API Tensor airy_ai(const Tensor& x);
 TENON_API Tensor spherical_bessel_j0(const Tensor& x);
 /// sin(π x) / (π x), 1 at 0.
 TENON_API Tensor sinc(const Tensor& x);
-
-// ---- Orthogonal polynomials in x of degree n: Chebyshev's of the first to fourth kind, also
-// shifted to [0, 1], Hermite's of physics (h) and of probability (he), Laguerre's and Legendre's. A
-// tensor n broadcasts with x and is evaluated, because the largest degree decides the number of
-// operations; fractions are cut off. A negative degree gives 0. Throws ValueError for a degree
-// above 1024.
 #define TENON_POLYNOMIAL(name)                            \
   TENON_API Tensor name(const Tensor& x, std::int64_t n); \
   TENON_API Tensor name(const Tensor& x, const Tensor& n)
+/// Orthogonal polynomials in x of degree n: Chebyshev's of the first to fourth kind, also shifted
+/// to [0, 1], Hermite's of physics (h) and of probability (he), Laguerre's and Legendre's. A tensor
+/// n broadcasts with x and is evaluated, because the largest degree decides the number of
+/// operations; fractions are cut off. A negative degree gives 0. Throws ValueError for a degree
+/// above 1024.
+/// @{
 TENON_POLYNOMIAL(chebyshev_polynomial_t);
 TENON_POLYNOMIAL(chebyshev_polynomial_u);
 TENON_POLYNOMIAL(chebyshev_polynomial_v);
@@ -94,6 +94,6 @@ TENON_POLYNOMIAL(hermite_polynomial_h);
 TENON_POLYNOMIAL(hermite_polynomial_he);
 TENON_POLYNOMIAL(laguerre_polynomial_l);
 TENON_POLYNOMIAL(legendre_polynomial_p);
+/// @}
 #undef TENON_POLYNOMIAL
-
 }  // namespace tenon

@@ -68,10 +68,10 @@ struct FromList<std::tuple<T...>> {
 
 }  // namespace detail
 
-/// A function over batches, made by vmap() from a function of one sample. Has the parameters and
-/// the result type of that function.
+/// The type of the functions that vmap() returns.
 template <class R, class Arguments>
 class MappedFunction;
+/// A function over batches, with the parameters and the result type of the function of one sample.
 template <class R, class... A>
 class MappedFunction<R, std::tuple<A...>> {
  public:

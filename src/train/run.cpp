@@ -246,7 +246,8 @@ void override_settings(Settings& settings,
     const auto reads_alike = [&](const DataSource& data) {
       const models::Info& info = SettingsNetwork::keep(settings).info();
       const DataSource own(before);
-      return have_same_reading(own, data) || have_same_reading(own, with_context_length(data, info));
+      return have_same_reading(own, data) ||
+             have_same_reading(own, with_context_length(data, info));
     };
     if (key == "data" && !reads_alike(DataSource(value)))
       throw ValueError(
