@@ -8,9 +8,13 @@ namespace tenon {
 /// Implementation.
 namespace detail {
 /// @cond
-// Of a function, or of a function object with one call operator that is no template.
+// Of a function, or of a function object with one call operator that is no template. Empty for
+// anything else, so that a requirement can ask.
 template <class F>
-struct Signature : Signature<decltype(&F::operator())> {};
+struct Signature {};
+template <class F>
+requires requires { &F::operator(); }
+struct Signature<F> : Signature<decltype(&F::operator())> {};
 template <class R, class... A>
 struct Signature<R (*)(A...)> {
   using Result = std::remove_cvref_t<R>;

@@ -163,6 +163,9 @@ class LabelGuard {
   const char* called_;
 };
 
+/// Whether a node is one of `op` that has not been evaluated.
+inline bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
+
 /// While it lives, this thread runs the function of a loop's or branch's body, and the nodes it
 /// builds belong to the body (Node::traced_in). Traces nest; every trace has its own id.
 class BodyTrace {

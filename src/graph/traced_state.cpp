@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 std::atomic<std::uint64_t> g_epoch{1};
-thread_local StateTrace* t_trace = nullptr;
+thread_local StateTrace* t_state_trace = nullptr;
 
 std::uint64_t frozen_of(const void* variable) {
   return static_cast<const Node*>(variable)->leaf->frozen ? 1 : 0;
@@ -21,13 +21,13 @@ std::uint64_t state_epoch() noexcept { return g_epoch.load(std::memory_order_acq
 void note_state_changed() noexcept { g_epoch.fetch_add(1, std::memory_order_acq_rel); }
 
 void note_state_read(const std::shared_ptr<const void>& object, StateReader read, bool always) {
-  if (t_trace != nullptr) t_trace->add_read(object, {}, read, always);
+  if (t_state_trace != nullptr) t_state_trace->add_read(object, {}, read, always);
 }
 void note_state_read(const Tensor& variable, StateReader read) {
-  if (t_trace != nullptr) t_trace->add_read(nullptr, variable, read, false);
+  if (t_state_trace != nullptr) t_state_trace->add_read(nullptr, variable, read, false);
 }
 void note_state_written(const void* object, StateReader read) {
-  if (t_trace != nullptr) t_trace->add_written(object, read);
+  if (t_state_trace != nullptr) t_state_trace->add_written(object, read);
 }
 
 bool is_frozen(const Tensor& variable) {
@@ -59,8 +59,8 @@ bool StateReads::hold(std::uint64_t epoch) const {
   return holds && (!any_always_ || all_hold(true));
 }
 
-StateTrace::StateTrace() noexcept : previous_(std::exchange(t_trace, this)) {}
-StateTrace::~StateTrace() { t_trace = previous_; }
+StateTrace::StateTrace() noexcept : previous_(std::exchange(t_state_trace, this)) {}
+StateTrace::~StateTrace() { t_state_trace = previous_; }
 
 void StateTrace::add_read(const std::shared_ptr<const void>& object, const Tensor& variable,
                           StateReader read, bool always) {
@@ -91,6 +91,6 @@ void StateTrace::finish(StateReads& reads) {
   reads.reads_ = std::move(reads_);
 }
 
-bool is_tracing() noexcept { return t_trace != nullptr; }
+bool is_tracing() noexcept { return t_state_trace != nullptr; }
 
 }  // namespace tenon

@@ -16,7 +16,7 @@
 namespace tenon::models {
 namespace {
 
-constexpr std::int64_t kDigits = 10, kWidth = 84;
+constexpr std::int64_t kDigits = 10, kPrototypeWidth = 84;
 
 // Ink is +1, background -1: where the scaled tanh bends most.
 constexpr const char* kBitmaps[] = {
@@ -223,8 +223,9 @@ class RadialBasis : public nn::Module {
   RadialBasis() {
     std::vector<float> values;
     for (const char* bitmap : kBitmaps)
-      for (std::int64_t k = 0; k < kWidth; ++k) values.push_back(bitmap[k] == '#' ? 1.F : -1.F);
-    weight_ = buffer("weight", Tensor::from(values, {kDigits, kWidth}));
+      for (std::int64_t k = 0; k < kPrototypeWidth; ++k)
+        values.push_back(bitmap[k] == '#' ? 1.F : -1.F);
+    weight_ = buffer("weight", Tensor::from(values, {kDigits, kPrototypeWidth}));
   }
   Tensor forward(const Tensor& x) const override {
     return neg(sum(square(unsqueeze(x, 1) - weight_), {2}));
@@ -267,8 +268,8 @@ FileLayer lenet_hidden_layer(LayerKeys& keys, const LayerContext& at) {
 
 FileLayer lenet_drawings_layer(LayerKeys& keys, const LayerContext& at) {
   (void)keys.own();
-  if (at.x.rank() != 2 || at.x.size(1) != kWidth)
-    keys.refuse(cat("lenet_drawings takes [N, ", kWidth, "], not ", shape_text(at.x)));
+  if (at.x.rank() != 2 || at.x.size(1) != kPrototypeWidth)
+    keys.refuse(cat("lenet_drawings takes [N, ", kPrototypeWidth, "], not ", shape_text(at.x)));
   return layer_of(RadialBasis());
 }
 

@@ -16,25 +16,25 @@ namespace tenon::models {
 namespace {
 
 // In the order in which `tenon models` lists them.
-constexpr Family kFamilies[] = {{"lenet5"},
-                                {"keras_cnn"},
-                                {"lenet5_1998"},
-                                {"mlp", set_mlp_sizes, nullptr, true},
-                                {"fcn"},
-                                {"alexnet"},
-                                {"alexnet_2012"},
-                                {"alexnet_s"},
-                                {"alexnet_r"},
-                                {"vgg16"},
-                                {"resnet18"},
-                                {"resnet50"},
-                                {"resnet20"},
-                                {"inception_resnet_v2"},
-                                {"lstm"},
-                                {"keras_rnn"},
-                                {"gpt2", set_gpt2_sizes, build_gpt2},
-                                {"bert", set_bert_sizes, build_bert},
-                                {"transformer", set_transformer_sizes, build_transformer}};
+constexpr Family kNetworkFamilies[] = {{"lenet5"},
+                                       {"keras_cnn"},
+                                       {"lenet5_1998"},
+                                       {"mlp", set_mlp_sizes, nullptr, true},
+                                       {"fcn"},
+                                       {"alexnet"},
+                                       {"alexnet_2012"},
+                                       {"alexnet_s"},
+                                       {"alexnet_r"},
+                                       {"vgg16"},
+                                       {"resnet18"},
+                                       {"resnet50"},
+                                       {"resnet20"},
+                                       {"inception_resnet_v2"},
+                                       {"lstm"},
+                                       {"keras_rnn"},
+                                       {"gpt2", set_gpt2_sizes, build_gpt2},
+                                       {"bert", set_bert_sizes, build_bert},
+                                       {"transformer", set_transformer_sizes, build_transformer}};
 
 struct Named {
   std::string name;
@@ -44,7 +44,7 @@ struct Named {
 const std::vector<Named>& named_networks() {
   static const std::vector<Named> all = [] {
     std::vector<Named> out;
-    for (const Family& family : kFamilies)
+    for (const Family& family : kNetworkFamilies)
       for (std::string& name : networks_of_file(family.file))
         out.push_back({std::move(name), &family});
     return out;

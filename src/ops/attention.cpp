@@ -94,7 +94,7 @@ Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
 
 // 16-bit operands are cast to float32 and results are rounded once: the error of rounded scores
 // would exceed the last digits of their exponentials.
-Tensor upcast(const Tensor& x) {
+Tensor at_least_float32(const Tensor& x) {
   return is_floating(x.dtype()) && item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x;
 }
 
@@ -123,7 +123,7 @@ class WrittenOut {
  public:
   WrittenOut(const Tensor& out, int mask_at)
       : attrs_(attention_attrs(*out.node())), precision_(attrs_.precision) {
-    q_ = swap_heads(upcast(input_of(out, kQuery)));
+    q_ = swap_heads(at_least_float32(input_of(out, kQuery)));
     groups_ = q_.size(1) / input_of(out, kKey).size(2);
     k_ = repeated(input_of(out, kKey));
     v_ = repeated(input_of(out, kValue));
@@ -166,7 +166,9 @@ class WrittenOut {
     return summed(matmul(transpose(dropped(p)), swap_heads(g)));
   }
 
-  Tensor repeated(const Tensor& x) const { return repeat_heads(swap_heads(upcast(x)), groups_); }
+  Tensor repeated(const Tensor& x) const {
+    return repeat_heads(swap_heads(at_least_float32(x)), groups_);
+  }
   Tensor summed(const Tensor& x) const { return swap_heads(sum_heads(x, groups_)); }
   const Tensor& q() const { return q_; }
   const Tensor& k() const { return k_; }
@@ -359,7 +361,7 @@ Tensor decompose_attention(const Tensor& out, std::int64_t k) {
 
 Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {
   const WrittenOut w(out, kGradMask);
-  const Tensor g = upcast(input_of(out, kOutputGrad));
+  const Tensor g = at_least_float32(input_of(out, kOutputGrad));
   const DType dtype = out.node()->input(static_cast<int>(k))->dtype;
   if (k == kValue) return cast(w.value_grad(w.weights(), g), dtype);
   const Tensor ds = w.scores_grad(g);
@@ -382,7 +384,7 @@ Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
   if (!masks) return gradients;
   const Tensor mask = input_of(out, kMask);
   if (is_floating(mask.dtype()))
-    gradients[kMask] = cast(WrittenOut(out, kMask).scores_grad(upcast(g)), mask.dtype());
+    gradients[kMask] = cast(WrittenOut(out, kMask).scores_grad(at_least_float32(g)), mask.dtype());
   return gradients;
 }
 
@@ -391,13 +393,13 @@ Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
 // inputs, so gradients through them are attributed to those inputs.
 Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangents) {
   const WrittenOut w(out, kGradMask);
-  const Tensor g = upcast(input_of(out, kOutputGrad)), p = w.weights();
+  const Tensor g = at_least_float32(input_of(out, kOutputGrad)), p = w.weights();
   const Tensor dp = w.weights_grad(g);
   const Tensor centred = dp - sum(dp * p, {-1}, true), ds = p * centred;
   const auto plus = [](Tensor& to, const Tensor& x) { to = to.defined() ? to + x : x; };
   const auto of_result = [&](int k) {
     const Tensor& given = cotangents[static_cast<std::size_t>(k)];
-    return given.defined() ? upcast(given) : given;
+    return given.defined() ? at_least_float32(given) : given;
   };
   const auto rounded = [&](const Tensor& x, int input) {
     return x.defined() ? cast(x, out.node()->input(input)->dtype) : x;

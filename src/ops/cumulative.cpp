@@ -134,7 +134,7 @@ bool finds_index(RecurrenceKind kind) {
 }
 
 // What a recurrence computes with: 16-bit floats in float32, integers and bool in int64.
-Tensor computed(const Tensor& x) {
+Tensor in_accumulation_dtype(const Tensor& x) {
   if (!is_floating(x.dtype())) return cast(x, DType::Int64);
   return item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x;
 }
@@ -146,7 +146,7 @@ Tensor along(const char* op, const Tensor& given, int axis, std::optional<DType>
   const Called called(op);
   if (wanted && !is_floating(*wanted))
     return cast(along(op, cast(given, *wanted), axis, {}, f), *wanted);
-  const Tensor input = wanted ? cast(given, *wanted) : given, x = computed(input);
+  const Tensor input = wanted ? cast(given, *wanted) : given, x = in_accumulation_dtype(input);
   const int a = axis_of(op, axis, x.rank());
   const bool half = is_floating(input.dtype()) && item_size(input.dtype()) == 2;
   if (x.rank() == 0 || x.numel() == 0) return half ? input : x;
@@ -160,7 +160,7 @@ ValuesAndIndices running_extreme(const char* op, const Tensor& x, int axis, Recu
   const int a = axis_of(op, axis, x.rank());
   if (x.rank() == 0) return {x, zeros({}, DType::Int64)};
   if (x.numel() == 0) return {x, zeros(x.shape(), DType::Int64)};
-  const Tensor index = recurrence(kind, {computed(x)}, a);
+  const Tensor index = recurrence(kind, {in_accumulation_dtype(x)}, a);
   return {gather(x, a, index), index};
 }
 

@@ -19,6 +19,11 @@ inline const tenon::Tensor& tensor(const Operand& operand) {
   return std::get<tenon::Tensor>(operand);
 }
 inline const tenon::Tensor& tensor(const In& in, std::size_t k) { return tensor(in.at(k)); }
+inline Out both(const tenon::ValuesAndIndices& found) { return {found.values, found.indices}; }
+inline Out both(const std::pair<tenon::Tensor, tenon::Tensor>& found) {
+  return {found.first, found.second};
+}
+
 inline Out tensors(const In& in) {
   Out out;
   for (const Operand& operand : in) out.push_back(tensor(operand));

@@ -12,7 +12,6 @@ using namespace tenon;
 namespace conformance {
 namespace {
 
-Out both(const ValuesAndIndices& found) { return {found.values, found.indices}; }
 WindowOptions windows(const json& a) {
   return {.kernel = pair(a, "kernel"),
           .dilation = pair(a, "dilation"),
@@ -99,7 +98,7 @@ void add_products(Functions& f) {
   };
 }
 
-void add_windows(Functions& f) {
+void add_sliding_windows(Functions& f) {
   f["unfold"] = [](const In& in, const json& a) -> Out {
     return {unfold(tensor(in, 0), windows(a))};
   };
@@ -132,7 +131,7 @@ void add_windows(Functions& f) {
 void add_composed(Functions& f) {
   add_statistics(f);
   add_products(f);
-  add_windows(f);
+  add_sliding_windows(f);
 }
 
 }  // namespace conformance

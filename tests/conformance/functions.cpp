@@ -358,20 +358,19 @@ void add_norms(Functions& f) {
 }
 
 void add_orders(Functions& f) {
-  const auto both = [](const ValuesAndIndices& r) -> Out { return {r.values, r.indices}; };
-  f["sort"] = [both](const In& in, const json& a) {
+  f["sort"] = [](const In& in, const json& a) {
     return both(sort(tensor(in[0]), a.at("axis"), flag(a, "descending")));
   };
   f["argsort"] = [](const In& in, const json& a) -> Out {
     return {argsort(tensor(in[0]), a.at("axis"), flag(a, "descending"))};
   };
-  f["topk"] = [both](const In& in, const json& a) {
+  f["topk"] = [](const In& in, const json& a) {
     return both(topk(tensor(in[0]), a.at("count"), a.at("axis"), flag(a, "largest")));
   };
-  f["max"] = [both](const In& in, const json& a) {
+  f["max"] = [](const In& in, const json& a) {
     return both(max(tensor(in[0]), a.at("axis").get<int>(), flag(a, "keepdim")));
   };
-  f["min"] = [both](const In& in, const json& a) {
+  f["min"] = [](const In& in, const json& a) {
     return both(min(tensor(in[0]), a.at("axis").get<int>(), flag(a, "keepdim")));
   };
 #define TENON_SHAPE(name, ...) \
@@ -440,11 +439,8 @@ Pool3dOptions pool3d(const json& a) {
 }
 
 void add_places(Functions& f) {
-  const auto both = [](const ValuesAndIndices& r) -> Out { return {r.values, r.indices}; };
-#define TENON_PLACES(name, argument)                      \
-  f[#name] = [both](const In& in, const json& a) -> Out { \
-    return both(name(tensor(in[0]), argument));           \
-  };
+#define TENON_PLACES(name, argument) \
+  f[#name] = [](const In& in, const json& a) -> Out { return both(name(tensor(in[0]), argument)); };
   TENON_PLACES(max_pool1d_with_indices, pool1d(a))
   TENON_PLACES(max_pool2d_with_indices, pool2d(a))
   TENON_PLACES(max_pool3d_with_indices, pool3d(a))
@@ -464,7 +460,7 @@ void add_places(Functions& f) {
 #undef TENON_UNPOOL
 }
 
-void add_windows(Functions& f) {
+void add_convolutions(Functions& f) {
 #define TENON_CONV(name, Options, output_padding_of)                 \
   f[#name] = [](const In& in, const json& a) -> Out {                \
     Options o;                                                       \
@@ -513,7 +509,7 @@ Functions all_functions() {
   add_arguments(f);
   add_norms(f);
   add_orders(f);
-  add_windows(f);
+  add_convolutions(f);
   add_unary(f);
   add_binary(f);
   add_reductions(f);

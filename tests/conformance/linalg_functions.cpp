@@ -110,7 +110,7 @@ linalg::MatrixNorm norm_named(const json& a) {
   return a.at("norm") == "nuc" ? linalg::MatrixNorm::Nuclear : linalg::MatrixNorm::Frobenius;
 }
 
-void add_norms(Functions& f) {
+void add_matrix_norms(Functions& f) {
   f["linalg.matrix_power"] = [](const In& in, const json& a) -> Out {
     return {linalg::matrix_power(tensor(in, 0), a.at("n"))};
   };
@@ -171,7 +171,7 @@ void add_linear_algebra(Functions& f) {
   add_triangular_factors(f);
   add_orthogonal_factors(f);
   add_symmetric_factors(f);
-  add_norms(f);
+  add_matrix_norms(f);
   const std::pair<const char*, One> functions[] = {
       {"linalg.inv", linalg::inv},         {"linalg.det", linalg::det},
       {"linalg.logdet", linalg::logdet},   {"linalg.matrix_exp", linalg::matrix_exp},

@@ -15,7 +15,6 @@ namespace {
 std::optional<double> maybe(const json& args, const char* key) {
   return args.contains(key) ? std::optional(real(args, key)) : std::nullopt;
 }
-Out both(const std::pair<Tensor, Tensor>& found) { return {found.first, found.second}; }
 
 void add_elementwise(Functions& f) {
 #define TENON_CALL(name, ...)                         \

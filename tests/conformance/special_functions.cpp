@@ -21,7 +21,6 @@ using namespace tenon;
 namespace conformance {
 namespace {
 
-Out both(const ValuesAndIndices& found) { return {found.values, found.indices}; }
 Tensor maybe_tensor(const In& in, std::size_t k) {
   return in.size() > k ? tensor(in, k) : Tensor();
 }

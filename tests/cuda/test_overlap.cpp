@@ -59,7 +59,7 @@ struct Chain {
     });
   }
 
-  const Context& context;
+  const cuda::Context& context;
   const std::shared_ptr<Buffer> x = Buffer::allocate(kBytes, device("cuda:0")),
                                 zeros = Buffer::allocate(kBytes, device("cuda:0"));
   Graph graph;

@@ -25,8 +25,8 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::size_t kForms = 8;    // graphs kept per program, one for each number of runs
-constexpr std::int64_t kAlign = 64;  // alignment of every value, as in an arena
+constexpr std::size_t kForms = 8;  // graphs kept per program, one for each number of runs
+constexpr std::int64_t kValueAlignment = 64;  // alignment of every value, as in an arena
 constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
 // Addresses of the values in the first run, and their strides from run to run.
@@ -122,9 +122,11 @@ class GraphReplay final : public Replay {
   std::int64_t bytes(std::size_t value, std::int64_t stride, int runs) const {
     return stride * (runs - 1) + bytes(value);
   }
-  static bool askew(std::int64_t stride, int runs) { return runs > 1 && stride % kAlign != 0; }
+  static bool askew(std::int64_t stride, int runs) {
+    return runs > 1 && stride % kValueAlignment != 0;
+  }
   std::int64_t pitch(std::size_t value) const {
-    return (bytes(value) + kAlign - 1) / kAlign * kAlign;
+    return (bytes(value) + kValueAlignment - 1) / kValueAlignment * kValueAlignment;
   }
 
   // True if patching copies is enough. A value whose address changed for the first time gets a

@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::uint32_t kThreads = 256, kBlocks = 256;
+constexpr std::uint32_t kCompareThreads = 256, kCompareBlocks = 256;
 
 std::string element_of(DType dtype) {
   const char* known = element_name(dtype);
@@ -38,7 +38,7 @@ void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed
                  truth(is_bool(dtype)), ">(data, count, seed, scale)"));
   auto factor = static_cast<float>(scale);
   void* params[] = {&data, &count, &seed, &factor};
-  fill->launch(context_of(index).work, {kBlocks}, {kThreads}, 0, params);
+  fill->launch(context_of(index).work, {kCompareBlocks}, {kCompareThreads}, 0, params);
 }
 
 void poison(void* data, std::size_t bytes, int index) {
@@ -53,12 +53,12 @@ Difference difference(const void* expected, const void* got, DType dtype, std::i
   const auto compare = kernel(
       index, "compare", "const void* expected, const void* got, long long count, double* sums",
       cat("compare_numbers<", element_of(dtype), ">(expected, got, count, sums)"));
-  double sums[kBlocks][3];
+  double sums[kCompareBlocks][3];
   const std::shared_ptr<void> on_gpu(memory().allocate(sizeof sums, index),
                                      [&](void* p) { memory().release(p, sizeof sums, index); });
   void* out = on_gpu.get();
   void* params[] = {&expected, &got, &count, &out};
-  compare->launch(context_of(index).work, {kBlocks}, {kThreads}, 0, params);
+  compare->launch(context_of(index).work, {kCompareBlocks}, {kCompareThreads}, 0, params);
   memory().to_host(sums, out, sizeof sums, index);
   Difference all;
   for (const double(&block)[3] : sums) {

@@ -47,8 +47,8 @@ T read(std::string_view bytes, std::size_t index) {
 }
 
 // The parts of a store; all empty if the bytes are not a store.
-struct Parts {
-  explicit Parts(std::string_view store) {
+struct StoreParts {
+  explicit StoreParts(std::string_view store) {
     const StoreHead wanted;
     if (store.size() < sizeof head) return;
     std::memcpy(&head, store.data(), sizeof head);
@@ -68,7 +68,7 @@ struct Parts {
   std::string_view sets, index, images;
 };
 
-std::string option_of(const Parts& parts, std::size_t set) {
+std::string option_of(const StoreParts& parts, std::size_t set) {
   const auto head = read<SetHead>(parts.sets, set);
   return {head.option, strnlen(head.option, sizeof head.option)};
 }
@@ -85,7 +85,7 @@ std::string deflated(std::string_view image) {
 }
 
 // If the store is damaged, the kernel counts as missing.
-std::string inflated(const Parts& parts, const Entry& entry) {
+std::string inflated(const StoreParts& parts, const Entry& entry) {
   std::string out(entry.bytes, '\0');
   uLongf bytes = entry.bytes;
   if (std::size_t{entry.offset} + entry.packed > parts.images.size() ||
@@ -97,7 +97,7 @@ std::string inflated(const Parts& parts, const Entry& entry) {
   return out;
 }
 
-std::string find(const Parts& parts, const Digest& key) {
+std::string find(const StoreParts& parts, const Digest& key) {
   std::size_t low = 0, high = parts.head.entries;
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
@@ -177,7 +177,7 @@ std::string make_store(int toolkit, const std::vector<BuiltIn>& kernels) {
 }
 
 std::vector<BuiltIn> read_store(std::string_view store) {
-  const Parts parts(store);
+  const StoreParts parts(store);
   std::vector<BuiltIn> kernels;
   for (std::size_t k = 0; k < parts.head.entries; ++k) {
     const auto entry = read<Entry>(parts.index, k);
@@ -188,7 +188,7 @@ std::vector<BuiltIn> read_store(std::string_view store) {
 }
 
 StoreFacts store_facts(std::string_view store) {
-  const Parts parts(store);
+  const StoreParts parts(store);
   StoreFacts facts;
   facts.toolkit = static_cast<int>(parts.head.toolkit);
   for (std::size_t k = 0; k < parts.head.sets; ++k) {
@@ -218,7 +218,7 @@ std::string store_text(const StoreFacts& facts) {
 
 std::string find_built_in(std::string_view store, const Source& source, int arch,
                           int driver_version, bool also_ptx) {
-  const Parts parts(store);
+  const StoreParts parts(store);
   // A driver loads cubins made by its own major version of CUDA and by older ones.
   const int toolkit = static_cast<int>(parts.head.toolkit);
   if (parts.head.entries == 0 || toolkit / 1000 > driver_version / 1000) return {};

@@ -13,7 +13,8 @@
 namespace tenon::data {
 namespace {
 
-constexpr std::uint64_t kKey = 0x6175676d656e7431;  // a stream separate from that of sample orders
+constexpr std::uint64_t kAugmentKey =
+    0x6175676d656e7431;  // a stream separate from that of sample orders
 constexpr std::uint64_t kCutout = std::uint64_t{1} << 63;
 
 // Maps 32 random bits to [0, count).
@@ -66,9 +67,9 @@ void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
   static const PerThread<std::vector<std::uint8_t>> room_of_thread;
   std::vector<std::uint8_t>& room = room_of_thread.get();
   for (const std::int64_t number : numbers) {
-    const Philox4 draw = philox(seed ^ kKey, static_cast<std::uint64_t>(number),
+    const Philox4 draw = philox(seed ^ kAugmentKey, static_cast<std::uint64_t>(number),
                                 static_cast<std::uint64_t>(epoch)),
-                  square = philox(seed ^ kKey, static_cast<std::uint64_t>(number),
+                  square = philox(seed ^ kAugmentKey, static_cast<std::uint64_t>(number),
                                   static_cast<std::uint64_t>(epoch) | kCutout);
     const std::int64_t dy = below(draw.v[0], 2 * how.crop + 1) - how.crop,
                        dx = below(draw.v[1], 2 * how.crop + 1) - how.crop;

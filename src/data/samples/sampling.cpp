@@ -23,7 +23,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::uint64_t kKey = 0x7765'6967'6874'6564;  // other numbers than those of the order
+constexpr std::uint64_t kSamplingKey =
+    0x7765'6967'6874'6564;  // other numbers than those of the order
 
 constexpr std::int64_t kMostDraws = std::int64_t{1} << 32;
 
@@ -31,7 +32,7 @@ constexpr std::int64_t kMostDraws = std::int64_t{1} << 32;
 class WeightDraws {
  public:
   WeightDraws(std::uint64_t seed, std::int64_t epoch)
-      : seed_(seed ^ kKey), epoch_(static_cast<std::uint64_t>(epoch)) {}
+      : seed_(seed ^ kSamplingKey), epoch_(static_cast<std::uint64_t>(epoch)) {}
   std::uint64_t below(std::uint64_t limit) {
     if (drawn_ % 2 == 0) block_ = philox(seed_, drawn_ / 2, epoch_);
     const std::size_t half = drawn_++ % 2 == 0 ? 0 : 2;

@@ -122,7 +122,7 @@ constexpr WeightFamily unsupported(std::string_view type, std::string_view sign,
   return {name.empty() ? family.name : name, sign, shape, {}, {}, family.why};
 }
 
-constexpr WeightFamily kFamilies[] = {
+constexpr WeightFamily kWeightFamilies[] = {
     unsupported("roberta", "roberta.embeddings.word_embeddings.weight"),
     unsupported("roberta", "embeddings.token_type_embeddings.weight", Sign::OneRow),
     unsupported("distilbert", "distilbert.embeddings.word_embeddings.weight"),
@@ -199,7 +199,7 @@ bool match(std::string_view pattern, std::string_view name, Captures& found) {
 
 }  // namespace
 
-std::span<const WeightFamily> weight_families() { return kFamilies; }
+std::span<const WeightFamily> weight_families() { return kWeightFamilies; }
 std::span<const std::string_view> weight_wrappers() { return kWrappers; }
 std::span<const std::string_view> weight_path_wrappers() { return kPathWrappers; }
 

@@ -131,8 +131,6 @@ Tensor product_of_tiles(const Node& node, std::span<const Tensor> inputs) {
                  node.shape);
 }
 
-bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
-
 // A permutation of a permutation as one permutation of the tensor below; that tensor itself if the
 // two cancel.
 Tensor merged_permutes(const Node& node, const Node& in) {

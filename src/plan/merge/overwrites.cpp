@@ -11,7 +11,7 @@ namespace tenon {
 namespace {
 
 /// Smaller values already share bytes with values of other lifetimes.
-constexpr std::int64_t kLarge = std::int64_t{64} << 20;
+constexpr std::int64_t kLeastShared = std::int64_t{64} << 20;
 
 class Overwriter {
  public:
@@ -42,8 +42,8 @@ class Overwriter {
       return;
     for (const MapInstr& instr : region.map.instrs) {
       if (instr.code != MapCode::Load || !may_be_lost(step, instr.view.value, to)) continue;
-      m_.program.limits.push_back({result.bytes, kLarge - 1});
-      if (result.bytes < kLarge) return;
+      m_.program.limits.push_back({result.bytes, kLeastShared - 1});
+      if (result.bytes < kLeastShared) return;
       if (!others_may_run_before(step, instr.view.value)) continue;
       take_place(step, instr.view.value, to.value);
       return;

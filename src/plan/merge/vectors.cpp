@@ -15,7 +15,7 @@ namespace {
 // Least size ratio between the map that recomputes and the short map.
 constexpr std::int64_t kTimesLonger = 64;
 constexpr std::size_t kMostInstrs = 64;  // instructions of a map, including what it recomputes
-constexpr int kMostSteps = 4;            // distance from the end of the product to the map
+constexpr int kLongestDistance = 4;      // distance from the end of the product to the map
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)
@@ -81,7 +81,7 @@ class VectorRecomputer {
   int add(int s, MapInstr instr, const std::vector<int>& place, Recomputed& recomputed) {
     if (recomputed.map.instrs.size() > kMostInstrs) return -1;
     if (instr.code == MapCode::Load)
-      if (const int maker = maker_of(s, instr.view.value, kMostSteps); maker >= 0) {
+      if (const int maker = maker_of(s, instr.view.value, kLongestDistance); maker >= 0) {
         recomputed.of_sums = true;
         return make(s, maker, instr, recomputed);
       }
@@ -141,7 +141,7 @@ class VectorRecomputer {
     if (r.kind == RegionKind::Map) return maker_of(s, id, between) >= 0;
     const Times& times = m_.times;
     return r.kind == RegionKind::Contraction &&
-           times.earliest(s) <= times.earliest(writer) + times.time(writer) + kMostSteps &&
+           times.earliest(s) <= times.earliest(writer) + times.time(writer) + kLongestDistance &&
            std::any_of(r.map.reduces.begin(), r.map.reduces.end(),
                        [id](const MapReduce& reduce) { return reduce.value == id; });
   }
@@ -209,7 +209,9 @@ class VectorRecomputer {
   bool is_passed_over(int s, int step, const Region& with) {
     const Region& r = region(step);
     const auto is_read = [&](ValueId id) { return contains(with.reads, id); };
-    const auto is_recomputed = [&](ValueId id) { return maker_of(s, id, kMostSteps) == step; };
+    const auto is_recomputed = [&](ValueId id) {
+      return maker_of(s, id, kLongestDistance) == step;
+    };
     const auto is_written = [&](ValueId id) { return contains(with.writes, id); };
     return std::none_of(r.writes.begin(), r.writes.end(), is_read) &&
            std::any_of(r.writes.begin(), r.writes.end(), is_recomputed) &&

@@ -28,8 +28,8 @@ namespace {
 
 // Items of a group, including recomputed ones, as in grouping.h.
 constexpr std::size_t kMostItems = 48;
-constexpr std::size_t kMostSteps = 24;  // items that recompute one value
-constexpr std::int64_t kSmall = 64;     // size ratio from which reading a source is considered free
+constexpr std::size_t kLongestRecipe = 24;  // items that recompute one value
+constexpr std::int64_t kSmall = 64;  // size ratio from which reading a source is considered free
 // Largest OpCost per element at which a stored value is recomputed. A GPU computes this much while
 // it waits for memory.
 constexpr std::int64_t kFree = 40;
@@ -108,7 +108,7 @@ class Recomputer {
   /// How item `i` of group `a` is computed from stored values; false if that is not possible.
   bool find(int i, int a, Recipe& recipe, bool with_variables = false) const {
     if (!recipe.steps.insert(i)) return true;
-    if (recipe.steps.size() > kMostSteps) return false;
+    if (recipe.steps.size() > kLongestRecipe) return false;
     for (const Ref& arg : g_.items[at(i)].args) {
       const int j = arg.item, owner = f_.group_of[at(j)];
       const Item& base = g_.items[at(j)];

@@ -19,8 +19,6 @@
 namespace tenon {
 namespace {
 
-bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
-
 // Puts both branches of each cond into the program and selects one result.
 class Selections {
  public:

@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kMostInMemory = std::int64_t{4} << 30;
 // Independent of the training batch size, which must not change the bits of kept outputs.
 constexpr std::int64_t kBatch = 16;
-constexpr double kWorthKeeping = 1;  // seconds of computing
-constexpr float kExact = 16777216;   // float32 represents all integers up to this one
+constexpr double kWorthKeeping = 1;        // seconds of computing
+constexpr float kLargestExact = 16777216;  // float32 represents all integers up to this one
 
 struct Stopped {};
 
@@ -205,7 +205,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
   for (data::Batch batch; examples.next(batch);) {
     const std::vector<Tensor> given =
         part_({set.views() > 1 ? views_as_examples(batch.input).compute() : batch.input});
-    if (given[1].item() >= static_cast<double>(kExact))
+    if (given[1].item() >= static_cast<double>(kLargestExact))
       throw NotSupported("one of its outputs has integers that float32 cannot represent exactly");
     records.resize(bytes * at(batch.size));
     const auto* input = static_cast<const std::byte*>(given[0].data());

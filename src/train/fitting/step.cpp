@@ -28,7 +28,7 @@ Tensor count_targets(const Tensor& target, const Tensor& kept) {
   return kept.defined() ? sum(cast(kept, DType::Int64)) : scalar(target.numel(), DType::Int64);
 }
 
-void check_loss(const Tensor& loss) {
+void check_loss_value(const Tensor& loss) {
   if (loss.rank() != 0)
     throw ShapeError(cat("Trainer: the loss is ", loss.shape(),
                          ", must be a scalar: reduce it with mean() or sum()"));
@@ -78,7 +78,7 @@ std::vector<Tensor> evaluation_of(nn::AnyModule net, const nn::Loss& loss, const
   Tensor scores = task.scores(net(views > 1 ? views_as_examples(in[0]) : in[0]));
   if (views > 1) scores = task.mean_over_views(scores, views, in[1].dtype());
   const Tensor target = task.targets(in[1]);
-  check_loss(loss(scores, target));
+  check_loss_value(loss(scores, target));
   const nn::LossTerms terms = loss.terms(scores, target);
   const Tensor kept = loss.kept(target);
   const bool keeps_scores = task.needs_scores();
@@ -226,7 +226,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
     throw ShapeError(cat("Trainer: the network gives ", values[0].shape(), " where the data has ",
                          least_scores_, " classes: it needs as many outputs"));
   values.push_back(mixes_ ? mixed.loss(loss_, values[0], wanted) : loss_(values[0], wanted));
-  check_loss(values[1]);
+  check_loss_value(values[1]);
   const Tensor kept = loss_.kept(wanted);
   counts_vary_ = loss_.counts_vary(wanted);
   const Tensor counted = counts_vary_ ? loss_.counted(wanted) : Tensor();

@@ -17,8 +17,8 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kBatch = 16;       // windows of a batch
-constexpr std::int64_t kMostTokens = 30;  // most tokens of an answer
+constexpr std::int64_t kWindowsAtOnce = 16;  // windows of a batch
+constexpr std::int64_t kMostTokens = 30;     // most tokens of an answer
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
 // softmax(scores) at one position.
@@ -85,8 +85,8 @@ std::vector<Answer> answers_of(const CompiledFunction& scores_of, const data::Sp
   std::vector<Found> found(set.questions().size());
   const std::int64_t places = set.input_shape()[1];
   std::vector<std::int64_t> numbers, rows, targets;
-  for (std::int64_t from = 0; from < set.size(); from += kBatch) {
-    const std::int64_t count = std::min(kBatch, set.size() - from);
+  for (std::int64_t from = 0; from < set.size(); from += kWindowsAtOnce) {
+    const std::int64_t count = std::min(kWindowsAtOnce, set.size() - from);
     numbers.clear();
     for (std::int64_t k = 0; k < count; ++k) numbers.push_back(from + k);
     rows.resize(at(count * 2 * places));

@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kLonger = 50;  // tokens of a translation beyond its source's
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-struct Row {
+struct BeamRow {
   double score = kNone;
   Tokens tokens;
 };
@@ -59,10 +59,10 @@ class Beam {
               {rows_[at(row)].score + static_cast<double>(scores[k]), row, tokens[k]});
     sort_stably(candidates,
                 [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-    std::vector<Row> next;
+    std::vector<BeamRow> next;
     for (const Candidate& c : candidates) {
       if (next.size() == rows_.size()) break;
-      const Row& row = rows_[at(c.row)];
+      const BeamRow& row = rows_[at(c.row)];
       if (c.token == data::kEnd) {
         const double score = c.score / penalty(std::ssize(row.tokens) + 1);
         if (score > ended_.score) ended_ = {score, row.tokens};
@@ -84,8 +84,8 @@ class Beam {
   double penalty(std::int64_t length) const {
     return std::pow((5 + static_cast<double>(length)) / 6, penalty_);
   }
-  std::vector<Row> rows_;
-  Row ended_;
+  std::vector<BeamRow> rows_;
+  BeamRow ended_;
   double penalty_;
   std::int64_t limit_;
   bool done_ = false;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kEighth = 8;  // pixels of a row whose results a lane holds at the end
 
 // m, n, 0, threads, 0, thread_m, thread_n; threads / n groups of warps share k.
-constexpr Tile kTiles[] = {
+constexpr Tile kConvTiles[] = {
     {16, 256, 0, 256, 0, 16, 32}, {16, 128, 0, 128, 0, 16, 32}, {32, 128, 0, 128, 0, 32, 32},
     {32, 256, 0, 256, 0, 32, 32}, {32, 128, 0, 256, 0, 32, 32}, {32, 256, 0, 512, 0, 32, 32},
     {16, 512, 0, 256, 0, 16, 64},
@@ -78,10 +78,12 @@ std::int64_t padded_row_units(const ConvShape& s, const ConvConfig& c) {
   return c.images * reach_of(s, c) * row_pitch(s);
 }
 
-constexpr int kLine = 32;  // pixels
+constexpr int kLinePixels = 32;  // pixels
 
 /// Threads of a kernel with this tile for which a multiprocessor has registers.
-int most_threads(const Tile& t) { return t.m == 16 ? (t.thread_n == kLine ? 1024 : 640) : 512; }
+int most_threads(const Tile& t) {
+  return t.m == 16 ? (t.thread_n == kLinePixels ? 1024 : 640) : 512;
+}
 
 double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
@@ -91,7 +93,7 @@ double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const double filters = real(t.m * units * s.vector) * (s.other_dtype == DType::Float32 ? 4 : 2),
                image = real(c.images * reach_of(s, c) * s.columns.image * s.channels) * 2,
                results = real(t.m * t.n) * 6;
-  const double slices = real(units) / 2, lines = real(t.thread_n) / kLine,
+  const double slices = real(units) / 2, lines = real(t.thread_n) / kLinePixels,
                warps = real(t.n) / t.thread_n, taps = real(s.rows.taps);
   const double fragments = slices * warps * (t.m / 16.0 + 2 * (taps + lines - 1) / taps) * 4,
                products = slices * warps * lines * 4 * (t.m / 16.0) * 2;
@@ -120,8 +122,10 @@ bool share_rows(const ConvShape& s, ConvConfig& c) {
   c.images = t.n / (width * c.rows);
   c.chunk = s.unit_groups();
   const bool filled = c.images * c.rows * width == t.n && s.rows.result % c.rows == 0 &&
-                      (c.images == 1 || c.rows == s.rows.result) && c.rows * width % kLine == 0;
-  if (t.thread_n > kLine && (width != kLine || c.rows * width % t.thread_n != 0)) return false;
+                      (c.images == 1 || c.rows == s.rows.result) &&
+                      c.rows * width % kLinePixels == 0;
+  if (t.thread_n > kLinePixels && (width != kLinePixels || c.rows * width % t.thread_n != 0))
+    return false;
   if (!filled) return false;
   const std::int64_t exchanged = t.groups(32) == 1 ? 0 : 4 * t.m * t.n;
   c.shared_bytes = std::max(16 * (padded_row_units(s, c) + t.m * filter_pitch(s)), exchanged);
@@ -237,7 +241,7 @@ bool gradient_by_pieces(const ConvShape& s) {
 std::vector<ConvConfig> conv_rows_configs(const GpuModel& gpu, const ConvShape& s) {
   std::vector<ConvConfig> all;
   if (!is_by_rows(s)) return all;
-  for (const Tile& tile : kTiles) {
+  for (const Tile& tile : kConvTiles) {
     ConvConfig c;
     c.by_rows = true;
     c.tile = tile;

@@ -23,7 +23,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kResident = 4;  // threads of a block; blocks of a multiprocessor
+constexpr int kBlockThreads = 128, kResident = 4;  // threads of a block; blocks of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
 /// Beyond, filters are in shared memory (cuda/kernels/conv/conv_image_taps.cuh).
@@ -31,11 +31,11 @@ constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560, kMostTapsOnChip = 16
 constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
 
 /// The sizes of image, filters and result.
-struct Sizes {
+struct ImageSizes {
   Shape x, w, y;
   bool by_filter;
 
-  explicit Sizes(const Contraction& c)
+  explicit ImageSizes(const Contraction& c)
       : x(c.a_shape),
         w(c.op == Op::Conv2dWeightGrad ? c.out_shape : c.b_shape),
         y(c.op == Op::Conv2dWeightGrad ? c.b_shape : c.result_shape()),
@@ -80,7 +80,7 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
   for (const View* view : {&c.a, &c.b})
     if (!half || values[at(view->value)].dtype != compute) return "operands that are not 16-bit";
   const ConvAttrs& v = c.attrs.conv;
-  const Sizes s(c);
+  const ImageSizes s(c);
   if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "groups or dilation";
   if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip) return "more than a few channels";
   if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters) return "another number of filters";
@@ -120,7 +120,7 @@ const char* prologue_refusal(const Region& region, std::span<const Value> values
 
 ImageProblem problem_of(const Contraction& c) {
   const ConvAttrs& v = c.attrs.conv;
-  const Sizes s(c);
+  const ImageSizes s(c);
   ImageProblem p;
   if (!s.by_filter) {
     p.filter_stride = c.b.stride[0], p.channel_stride = c.b.stride[1];
@@ -146,7 +146,7 @@ Grid grid_of(const Target& target, const ImageProblem& p, int resident) {
 std::string text_of(const Contraction& c, const std::string& more, const char* block,
                     const char* arguments, int resident) {
   const ConvAttrs& v = c.attrs.conv;
-  const Sizes s(c);
+  const ImageSizes s(c);
   const char* taps = s.has_many_taps() ? "Taps" : "";
   return cat(
       "#include \"cuda/kernels/conv/conv_image", s.has_many_taps() ? "_taps" : "", ".cuh\"\n", more,
@@ -156,17 +156,17 @@ std::string text_of(const Contraction& c, const std::string& more, const char* b
           .ints({{"kChannels", to_int(s.w[1])}, {"kFilters", to_int(s.w[0])}})
           .ints({{"kTapsH", to_int(s.w[2])}, {"kTapsW", to_int(s.w[3])}})
           .ints({{"kStrideH", to_int(v.stride_h)}, {"kStrideW", to_int(v.stride_w)}})
-          .ints({{"kRows", s.rows()}, {"kColumns", s.columns()}, {"kThreads", kThreads}})
+          .ints({{"kRows", s.rows()}, {"kColumns", s.columns()}, {"kThreads", kBlockThreads}})
           .text(),
       "using Block = Image", taps, block, arguments,
-      ";\n\nextern \"C\" __global__ void __launch_bounds__(", kThreads,
+      ";\n\nextern \"C\" __global__ void __launch_bounds__(", kBlockThreads,
       s.has_many_taps() ? cat(", ", resident) : "", ")\n");
 }
 constexpr const char* kPatch =
     "  __shared__ __align__(16) unsigned short shared[Block::kShared];\n";
 constexpr int kImageEffort = 3;  // of the compiler
 
-const void* address(const Binding& binding, const View& view) {
+const void* first_element(const Binding& binding, const View& view) {
   return binding.values[at(view.value)] + view.offset * 2;
 }
 
@@ -190,12 +190,12 @@ class ImageKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     ImageProblem p = problem_;
-    p.image = address(binding, image_);
-    p.filters = address(binding, filters_);
+    p.image = first_element(binding, image_);
+    p.filters = first_element(binding, filters_);
     std::vector<std::uint64_t> words;
     epilogue_.fill(words, binding);
     void* params[] = {&p, words.data()};
-    kernel_->launch(binding.stream, grid_, {kThreads, 1, 1}, 0, params);
+    kernel_->launch(binding.stream, grid_, {kBlockThreads, 1, 1}, 0, params);
   }
 
   std::string source() const override { return kernel_->source().text; }
@@ -214,7 +214,7 @@ class ImageGradientKernel final : public Kernel {
       : image_(region.contraction.a), gradient_(region.contraction.b) {
     const Contraction& c = region.contraction;
     problem_.at = problem_of(c);
-    const Sizes s(c);
+    const ImageSizes s(c);
     // A prologue keeps its operands in registers, so fewer blocks fit.
     const int resident = !s.has_many_taps() ? 2 : region.has_prologue() ? 3 : kResident;
     grid_ = grid_of(target, problem_.at, resident);
@@ -239,13 +239,13 @@ class ImageGradientKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     ImageGradient p = problem_;
-    p.at.image = address(binding, image_);
-    p.gradient = address(binding, gradient_);
+    p.at.image = first_element(binding, image_);
+    p.gradient = first_element(binding, gradient_);
     p.partials = PartialSums::partials(binding);
     std::vector<std::uint64_t> words;
     prologue_.fill(words, binding);
     void* params[] = {&p, words.data()};
-    kernel_->launch(binding.stream, grid_, {kThreads, 1, 1}, 0, params);
+    kernel_->launch(binding.stream, grid_, {kBlockThreads, 1, 1}, 0, params);
     sums_->run(binding);
   }
 

@@ -45,9 +45,9 @@ void EpilogueArguments::rename(std::span<const ValueId> renamed) {
 }
 
 void EpilogueArguments::reserve(std::int64_t partials, std::size_t& workspace_bytes) {
-  constexpr std::int64_t kAlign = 256;
+  constexpr std::int64_t kWorkspaceAlignment = 256;
   if (partial_bytes_ == 0) return;
-  offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), kAlign));
+  offset_ = at(round_up(static_cast<std::int64_t>(workspace_bytes), kWorkspaceAlignment));
   workspace_bytes = offset_ + partial_bytes_ * at(partials);
 }
 

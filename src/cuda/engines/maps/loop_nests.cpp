@@ -14,7 +14,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kAlign = 256;
+constexpr std::int64_t kTemporaryAlignment = 256;
 // With few long rows, one block per row leaves most of a GPU idle.
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
 // Rows whose columns are reduced in the same kernel, and the chunks of rows: eight blocks per
@@ -36,7 +36,8 @@ ValueId add_temporary(LoopNests& nests, DType dtype, const Shape& shape) {
   value.shape = shape;
   value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(dtype));
   value.offset = nests.temporary_bytes;
-  nests.temporary_bytes += (value.bytes + kAlign - 1) / kAlign * kAlign;
+  nests.temporary_bytes +=
+      (value.bytes + kTemporaryAlignment - 1) / kTemporaryAlignment * kTemporaryAlignment;
   return nests.values.add(value);
 }
 

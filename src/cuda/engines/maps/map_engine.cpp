@@ -19,7 +19,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 16;  // alignment of vector accesses
+constexpr std::uint64_t kVectorAlignment = 16;  // alignment of vector accesses
 
 class MapKernel final : public Kernel {
  public:
@@ -94,9 +94,9 @@ class MapKernel final : public Kernel {
   static void check_alignment(const ArgumentBlock& arguments,
                               std::span<const std::uint64_t> words) {
     const auto check = [words](int word, const char* what, std::int64_t number) {
-      if (words[static_cast<std::size_t>(word)] % kAlignment != 0)
-        throw InternalError(
-            cat(what, number, " starts at an address that is not a multiple of ", kAlignment));
+      if (words[static_cast<std::size_t>(word)] % kVectorAlignment != 0)
+        throw InternalError(cat(what, number, " starts at an address that is not a multiple of ",
+                                kVectorAlignment));
     };
     for (const auto& [word, value] : arguments.pointers) check(word, "value ", value);
     for (const auto& [word, offset] : arguments.temporaries)

@@ -15,7 +15,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of results that nothing reads
+constexpr std::size_t kUnreadAlignment = 256;  // of results that nothing reads
 
 const char* own_type(DType dtype) {
   static constexpr const char* kNames[] = {
@@ -101,7 +101,7 @@ class OwnKernel final : public Kernel {
  private:
   static std::size_t bytes_of(const TensorType& type) {
     const std::size_t bytes = at(type.shape.numel()) * item_size(type.dtype);
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return (bytes + kUnreadAlignment - 1) / kUnreadAlignment * kUnreadAlignment;
   }
 
   const std::vector<ValueId> inputs_, outs_;

@@ -124,10 +124,10 @@ std::int64_t pixels_above(const Contraction& c, std::int64_t pixels) {
 }
 
 /// The sizes of filters are exact; sizes that grow with the batch are rounded up.
-struct Sizes {
+struct ContractionSizes {
   std::int64_t m, n, k, batch;
 
-  Sizes(const Contraction& c, const ContractionForm& form)
+  ContractionSizes(const Contraction& c, const ContractionForm& form)
       : m(c.op == Op::Matmul ? power_above(form.problem.m)
           : c.channels_last  ? pixels_above(c, form.problem.m)
                              : form.problem.m),
@@ -266,7 +266,7 @@ class Model {
   const GpuModel& gpu_;
   const ContractionForm& form_;
   const GemmConfig& base_;
-  const Sizes sizes_;
+  const ContractionSizes sizes_;
   const bool exact_;
 };
 

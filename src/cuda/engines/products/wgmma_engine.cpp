@@ -88,10 +88,10 @@ WgmmaSizes sizes_of(const Region& region, std::span<const Value> values, const M
 }
 
 /// An operand for TMA: rows of the contiguous axis, boxes of 128 bytes of each.
-class Side {
+class WgmmaSide {
  public:
-  Side(const Target& target, const View& view, MatrixOperand operand, DType stored, DType wanted,
-       bool inner_is_k, int box_rows)
+  WgmmaSide(const Target& target, const View& view, MatrixOperand operand, DType stored,
+            DType wanted, bool inner_is_k, int box_rows)
       : value_(view.value), across_(!inner_is_k), item_(item_size(wanted)) {
     MatrixRows& rows = operand.rows;
     const auto step = static_cast<std::int64_t>(16 / item_);
@@ -210,8 +210,9 @@ class WgmmaKernel final : public Kernel {
   }
 
  private:
-  static Side side(const Target& target, const Region& region, std::span<const Value> values,
-                   const MatrixOperand& operand, const View& view, bool inner_is_k, int box_rows) {
+  static WgmmaSide side(const Target& target, const Region& region, std::span<const Value> values,
+                        const MatrixOperand& operand, const View& view, bool inner_is_k,
+                        int box_rows) {
     return {target,
             view,
             operand,
@@ -249,7 +250,7 @@ class WgmmaKernel final : public Kernel {
   const WgmmaConfig config_;
   bool turns_ = false, batches_ = false;
   int stages_ = 0;
-  Side a_, b_;
+  WgmmaSide a_, b_;
   WgmmaProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;
@@ -335,10 +336,10 @@ class WgmmaEngine final : public Engine {
     };
     const std::vector<MapInstr>& instrs = region.map.instrs;
     if (std::count_if(instrs.begin(), instrs.end(), is_read) > kMostRead) return false;
-    constexpr int kMostNumbers = 8;  // a lane holds four columns of each; kernels have room for 16
+    constexpr int kMostPerLane = 8;  // a lane holds four columns of each; kernels have room for 16
     int numbers = 0;  // most numbers of a column; some sums are computed from moments
     for (const MapReduce& reduce : region.map.reduces) numbers += reduce.deviations ? 2 : 1;
-    if (numbers > kMostNumbers) return false;
+    if (numbers > kMostPerLane) return false;
     WgmmaSizes sizes = sizes_of(region, values, shape);
     sizes.whole = false;
     return choose_wgmma(target_.model, sizes).splits == 1;
