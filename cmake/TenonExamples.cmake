@@ -3,8 +3,8 @@ file(GLOB TENON_EXAMPLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples
 foreach(source ${TENON_EXAMPLE_SOURCES})
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
-  target_compile_options(example_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(example_${name} PRIVATE tenon tenon_options)
+  tenon_compile_lightly(example_${name})
+  target_link_libraries(example_${name} PRIVATE Tenon::tenon tenon_options) # the shared library, which links faster
   if(TENON_BUILD_TESTS)
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/examples/${name})
     add_test(NAME example.${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/examples/${name})
@@ -17,11 +17,11 @@ file(GLOB TENON_BENCH_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cp
 foreach(source ${TENON_BENCH_SOURCES})
   get_filename_component(name ${source} NAME_WE)
   add_executable(bench_${name} ${source})
-  target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  tenon_compile_lightly(bench_${name})
   target_link_libraries(bench_${name} PRIVATE tenon tenon_options)
 endforeach()
 
 # lab/conv compares the library's convolutions with cuDNN's; also run by hand.
 add_executable(lab_conv ${PROJECT_SOURCE_DIR}/lab/conv/main.cpp)
-target_compile_options(lab_conv PRIVATE $<$<CONFIG:Release>:-O1>)
+tenon_compile_lightly(lab_conv)
 target_link_libraries(lab_conv PRIVATE tenon tenon_options)

@@ -43,11 +43,13 @@ endif()
 # Replaces malloc, which sanitizers do too.
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_executable(tenon_allocations ${guards}/allocations.cpp)
+  tenon_compile_lightly(tenon_allocations)
   target_link_libraries(tenon_allocations PRIVATE tenon tenon_options)
   tenon_add_test(guard.allocations 60 tenon_allocations)
   # Tries some sequences of callers. Without options the program tries all, in an hour.
   add_executable(tenon_failing_allocations ${guards}/failing_allocations.cpp)
   target_compile_definitions(tenon_failing_allocations PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  tenon_compile_lightly(tenon_failing_allocations)
   target_link_libraries(tenon_failing_allocations PRIVATE tenon tenon_options)
   set_target_properties(tenon_failing_allocations PROPERTIES ENABLE_EXPORTS ON) # names in stacks
   tenon_add_test(guard.failing_allocations 120 tenon_failing_allocations --seconds 20 --samples 40)

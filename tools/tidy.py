@@ -5,7 +5,7 @@ A file is unchanged if the file, every project header that it includes directly 
 build folder keeps the record. Tests are excluded, because clang-tidy finds little behind their macros. Device code (.cu, .cuh) is
 excluded, because g++ does not compile it.
 
-Reading headers takes most of the time, so several files of a folder with the same flags are checked as one unity file. If that
+Reading headers takes most of the time, so several files of a room (src/ROOM) with the same flags are checked as one unity file. If that
 finds anything (for instance two files that define one name), each file is checked alone, and only these results count.
 """
 import argparse
@@ -19,10 +19,12 @@ import re
 import subprocess
 import sys
 
+import compile_together
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files for other instruction sets
-FILES_AT_ONCE = 16  # as in cmake/TenonLibrary.cmake: so many files define no name twice
+FILES_AT_ONCE = 24  # as in cmake/TenonLibrary.cmake: so many files define no name twice
 PROGRAM = re.compile(r"^int main\(", re.MULTILINE)
 # Aliases. The checks for unused aliases look at the main file only.
 SHORT_NAME = re.compile(r"^\s*(?:namespace (\w+) = |using (?:::)?(?:\w+::)+(\w+);)", re.MULTILINE)
@@ -67,17 +69,37 @@ def separated(build):
     read, and options of GCC's optimizer, which clang does not know, are removed."""
     commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
-        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-fno-\S+|-mstringop-\S+", "", command["command"])
+        # What the optimizer may do changes no finding, and would keep files of one room apart.
+        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-f(?:no|stack|tree)-\S+|-mstringop-\S+|"
+                                    r"-O\w+|-[UD]_FORTIFY_SOURCE\S*", "", command["command"])
+        command["command"] = re.sub(" +", " ", command["command"])
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     return commands, folder.resolve()
 
 
 def stands_alone(path):
-    """Whether a file must be checked alone: a program, or a file that may have an unused alias."""
+    """Whether a file must be checked alone, because it may have an unused alias."""
     text = COMMENT.sub("", path.read_text(encoding="utf-8"))
     names = ["".join(found) for found in SHORT_NAME.findall(text)]
-    return bool(PROGRAM.search(text)) or any(len(re.findall(rf"\b{name}\b", text)) < 2 for name in names)
+    return any(len(re.findall(rf"\b{name}\b", text)) < 2 for name in names)
+
+
+def is_program(path):
+    return bool(PROGRAM.search(path.read_text(encoding="utf-8")))
+
+
+def unity_text(files):
+    """Programs are in a namespace each, because every one defines main."""
+    if is_program(files[0]):
+        return compile_together.together([str(path) for path in files])
+    return "".join(f'// NOLINTNEXTLINE(bugprone-suspicious-include)\n#include "{path}"\n' for path in files)
+
+
+def room(path):
+    """src/ROOM, or the folder of a file elsewhere."""
+    parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT) else path.parts
+    return parts[:2] if parts[0] == "src" else parts[:-1]
 
 
 def batches(waiting, commands, folder):
@@ -86,9 +108,9 @@ def batches(waiting, commands, folder):
     for command in commands:
         path = pathlib.Path(command["file"]).resolve()
         words = re.sub(r" -o \S+", "", command["command"]).replace(command["file"], "FILE")
-        if path not in flags:
+        if path not in flags and path.is_file():  # some are written by the build
             flags[path] = words
-            groups.setdefault((path.parent, words), []).append((path, command))
+            groups.setdefault((room(path), is_program(path), words), []).append((path, command))
     found = []
     for number, group in enumerate(groups.values()):
         group.sort(key=lambda each: each[0])
@@ -99,7 +121,7 @@ def batches(waiting, commands, folder):
             found += [([path], path) for path in (alone if len(part) > 1 else alone + part)]
             if len(part) > 1:
                 together = folder / f"together_{number}_{begin}.cpp"
-                together.write_text("".join(f'// NOLINTNEXTLINE(bugprone-suspicious-include)\n#include "{path}"\n' for path in part))
+                together.write_text(unity_text(part))
                 commands.append(dict(group[0][1], file=str(together), command=flags[part[0]].replace("FILE", str(together))))
                 found.append((part, together))
     (folder / "compile_commands.json").write_text(json.dumps(commands))
@@ -117,8 +139,9 @@ def clang_tidy(path, build, *without):
 def look_at(batch, build):
     """For each file of a batch: whether it is clean, and its messages."""
     files, together = batch
-    # In a unity file clang sees a constant of one file shadowed by a local of another. Within a file g++ warns of shadowing.
-    if len(files) > 1 and clang_tidy(together, build, "shadow")[0]:
+    # In a unity file clang sees a constant of one file shadowed by a local of another, and main in a namespace, where it must return a
+    # value. Within a file g++ warns of both.
+    if len(files) > 1 and clang_tidy(together, build, "shadow", "return-type")[0]:
         return [(path, True, "") for path in files]
     return [(path, *clang_tidy(path, build)) for path in files]
 
