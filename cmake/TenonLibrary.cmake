@@ -263,8 +263,8 @@ add_library(Tenon::tenon_shared ALIAS tenon_shared)
 add_library(Tenon::tenon ALIAS tenon)
 
 # Options of programs that are tested rather than timed. They are lightly optimised, for half the compile time: the timed code is in the
-# library. They share the precompiled headers of the tests.
-function(tenon_compile_lightly target)
+# library.
+function(tenon_optimise_lightly target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # With few passes, GCC 12 takes the buffer of a std::string in a temporary for the whole object (GCC bug 105329).
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
@@ -273,8 +273,21 @@ function(tenon_compile_lightly target)
   if(TENON_PRECOMPILE)
     # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
     target_compile_options(${target} PRIVATE ${TENON_FEWER_PASSES} -Wno-subobject-linkage)
-    if(TENON_BUILD_TESTS AND NOT target STREQUAL tenon_tests)
-      target_precompile_headers(${target} REUSE_FROM tenon_tests)
-    endif()
+  endif()
+endfunction()
+
+# Small programs share precompiled headers of Tenon, which take most of their time. They are made by a target without code.
+if(TENON_PRECOMPILE)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/headers.cpp CONTENT "")
+  add_library(tenon_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/headers.cpp)
+  target_include_directories(tenon_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(tenon_headers PRIVATE tenon_options)
+  tenon_optimise_lightly(tenon_headers)
+  target_precompile_headers(tenon_headers PRIVATE ${TENON_COMMON_HEADERS} <tenon/tenon.h>)
+endif()
+function(tenon_compile_lightly target)
+  tenon_optimise_lightly(${target})
+  if(TENON_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM tenon_headers)
   endif()
 endfunction()

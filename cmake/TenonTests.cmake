@@ -40,7 +40,7 @@ if(TENON_PRECOMPILE)
 endif()
 add_executable(tenon_tests ${TENON_TEST_UNITS})
 target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-tenon_compile_lightly(tenon_tests)
+tenon_optimise_lightly(tenon_tests)
 if(TENON_PRECOMPILE)
   # Headers that nearly all tests include: this saves a third of the time. Tenon's headers are excluded, because their names clash with
   # some tests. The file with doctest's main configures doctest itself.

@@ -44,9 +44,9 @@ std::vector<Operand> Sample::operands() const {
 
 std::vector<int> Sample::wrt() const { return record_.value("wrt", std::vector<int>()); }
 
-Scalar number(const json& json) {
-  if (json.contains("i")) return json.at("i").get<std::int64_t>();
-  return std::strtod(json.at("f").get<std::string>().c_str(), nullptr);
+Scalar number(const json& text) {
+  if (text.contains("i")) return text.at("i").get<std::int64_t>();
+  return std::strtod(text.at("f").get<std::string>().c_str(), nullptr);
 }
 
 SampleFile load_samples(const std::string& stem) {

@@ -55,7 +55,7 @@ struct SampleFile {
 SampleFile load_samples(const std::string& stem);
 
 /// A number of the arguments: {"i": whole} or {"f": hexadecimal}.
-tenon::Scalar number(const nlohmann::json& json);
+tenon::Scalar number(const nlohmann::json& text);
 
 /// Calls the op that the sample names. Throws std::out_of_range for an unknown op.
 std::vector<tenon::Tensor> call(const Sample& sample, const std::vector<Operand>& operands);
