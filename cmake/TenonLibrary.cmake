@@ -189,7 +189,8 @@ function(tenon_add_objects target optimisation)
   target_link_libraries(${target} PRIVATE tenon_options ${TENON_DEPENDENCIES})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON)
-  if(TENON_PRECOMPILE)
+  # Precompiling takes four seconds, which a handful of unity files does not save.
+  if(TENON_PRECOMPILE AND NOT target MATCHES "_(loop|cold)_objects")
     target_precompile_headers(${target} PRIVATE ${TENON_COMMON_HEADERS})
   endif()
   if(TENON_TOGETHER)
