@@ -36,6 +36,19 @@ Operands align(const char* op, Scalar a, const Tensor& b) {
   return {p.b, p.a};
 }
 
+// A number as an element of the tensor: in float16, 0.1 means float16's 0.1.
+Tensor as_element(const Tensor& x) {
+  if (!is_constant(x) || !is_floating(x.dtype())) return x;
+  return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
+}
+
+// In remainders, powers and angles, PyTorch rounds a number to a 16-bit tensor's dtype, on CPUs and
+// GPUs. Products and quotients take the exact number, here and there.
+Operands rounded_numbers(const Operands& p) {
+  const bool small = p.dtype() == DType::Float16 || p.dtype() == DType::BFloat16;
+  return small ? Operands{as_element(p.a), as_element(p.b)} : p;
+}
+
 Tensor refuse_bool(Op op, const char* name, const Operands& p, const char* advice) {
   if (is_bool(p.dtype()))
     throw make_error<DTypeError>(where(name), ": does not take bool tensors: ", advice);
@@ -54,16 +67,24 @@ Tensor minimum_pair(const Operands& p) { return either(Op::Minimum, Op::LogicalA
 Tensor sub_pair(const Operands& p) {
   return refuse_bool(Op::Sub, "sub", p, "use logical_xor, or cast to a number");
 }
-Tensor pow_pair(const Operands& p) { return refuse_bool(Op::Pow, "pow", p, "cast to a number"); }
+// A base that rounds to 0 stays exact, because its power has a gradient.
+Tensor pow_pair(const Operands& p) {
+  Operands e = rounded_numbers(p);
+  if (is_constant(e.a) && constant_value(e.a).is_zero()) e.a = p.a;
+  return refuse_bool(Op::Pow, "pow", e, "cast to a number");
+}
 Tensor remainder_pair(const Operands& p) {
-  return refuse_bool(Op::Remainder, "remainder", p, "cast to a number");
+  return refuse_bool(Op::Remainder, "remainder", rounded_numbers(p), "cast to a number");
 }
 Tensor atan2_pair(const Operands& p) {
-  return build(Op::Atan2, {to_floating(p.a), to_floating(p.b)});
+  const Operands e = rounded_numbers(p);
+  return build(Op::Atan2, {to_floating(e.a), to_floating(e.b)});
 }
 Tensor div_pair(const Operands& p) { return build(Op::Div, {to_floating(p.a), to_floating(p.b)}); }
 
-Tensor floor_divide_pair(const Operands& p) {
+// A divisor is exact, as in div(); PyTorch rounds only a number that is divided.
+Tensor floor_divide_pair(const Operands& given) {
+  const Operands p{rounded_numbers(given).a, given.b};
   const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
   if (is_floating(p.dtype())) {
     // (a - rest) / b is a whole number except for its rounding error; a division by zero stays as
@@ -81,13 +102,7 @@ Tensor floor_divide_pair(const Operands& p) {
   return build(Op::Sub, {build(Op::Div, {p.a, p.b}), cast(inexact, p.dtype())});
 }
 
-// A number is compared as an element of the tensor, as in PyTorch: in float16, 0.1 means float16's
-// 0.1.
-Tensor as_element(const Tensor& x) {
-  if (!is_constant(x) || !is_floating(x.dtype())) return x;
-  return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
-}
-
+// As in PyTorch, a number is compared as an element of the tensor, also in float32.
 #define TENON_COMPARE(name, op)                               \
   Tensor name##_pair(const Operands& p) {                     \
     return build(Op::op, {as_element(p.a), as_element(p.b)}); \
@@ -288,7 +303,7 @@ Gradients vjp_pow(const Tensor& out, const Tensor& g) {
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
   const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));
-  // A plain number is tested exactly, not after rounding to a 16-bit dtype.
+  // A plain number is tested here, so that the graph has no test for each element.
   const bool nonzero = is_constant(a) && !constant_value(a).is_zero();
   const Tensor base = nonzero ? a : where(logical_and(eq(a, 0), ge(b, 0)), 1, a);
   return {ga, g * (out * log(base))};

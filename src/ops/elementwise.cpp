@@ -164,7 +164,9 @@ Tensor softshrink(const Tensor& x, double lambd) {
   if (!(lambd >= 0))
     throw make_error<ValueError>(where("softshrink"), ": lambd is ", lambd,
                                  ", must not be negative");
-  return where(gt(x, lambd), x - lambd, where(lt(x, -lambd), x + lambd, x * 0.0));
+  // As in PyTorch, the threshold is an element of x, also where it is subtracted.
+  const double edge = is_floating(x.dtype()) ? stored_value(lambd, x.dtype()) : lambd;
+  return where(gt(x, edge), x - edge, where(lt(x, -edge), x + edge, x * 0.0));
 }
 
 Tensor hardshrink(const Tensor& x, double lambd) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include <tenon/error.h>
+#include <tenon/function.h>
 
 #include "base/make_error.h"
 #include "ops/infer.h"
@@ -97,6 +98,22 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
   return sizes;
 }
 
+// Writes values to the indices of each row. Every value gets the gradient at its index, in
+// agreement with PyTorch. The gradient of scatter() would be 0 for a value that a later one has
+// replaced.
+const Function& unpooled_rows() {
+  static const Function function(
+      "max_unpool",
+      [](FunctionContext& context, const Tensor& base, const Tensor& indices, const Tensor& x) {
+        context.save({indices});
+        return scatter(base, 1, indices, x);
+      },
+      [](const FunctionContext& context, const Tensor& g) {
+        return std::vector<Tensor>{{}, {}, gather(g, 1, context.saved()[0])};
+      });
+  return function;
+}
+
 // Writes x [.., C, axes…] at the indices of a plane of `sizes`, zeros elsewhere.
 Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const Ints& sizes) {
   if (indices.shape() != x.shape())
@@ -111,7 +128,8 @@ Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const In
   if (x.numel() == 0) return zeros(to_shape(out), x.dtype());
   const Ints rows{planes, x.numel() / planes};
   return reshape(
-      scatter(zeros({planes, plane}, x.dtype()), 1, reshape(indices, rows), reshape(x, rows)), out);
+      unpooled_rows()(zeros({planes, plane}, x.dtype()), reshape(indices, rows), reshape(x, rows)),
+      out);
 }
 
 void require_planes(const char* op, const Tensor& x, int axes, const char* wanted) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tenon/compute.h>
+#include <tenon/elementwise.h>
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
@@ -176,9 +177,7 @@ TEST_CASE("torch edges: cumulative sums and products in the requested dtype") {
   });
 }
 
-// Differs from PyTorch, which gives the gradient of a position to every value written there: finite
-// differences are 0 for overwritten values.
-TEST_CASE("torch edges: if max_unpool gets an index twice, the last value has the gradient") {
+TEST_CASE("torch edges: if max_unpool gets an index twice, each value has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
     const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).compute();
@@ -186,10 +185,13 @@ TEST_CASE("torch edges: if max_unpool gets an index twice, the last value has th
     pool.kernel = 2;
     const Tensor y = max_unpool1d(x, at, pool);
     const Tensor w = reshape(arange(1, 9, 1, DType::Float32), {1, 1, 8});
-    const Tensor slope = grad(sum(y * w), x);
+    const Tensor slope = grad(sum(y * w), x), squared = grad(sum(square(y)), x),
+                 second = grad(sum(squared * x), x);
     CHECK(list(y) == Floats{2, 0, 3, 0, 0, 4, 0, 0});
-    CHECK(list(slope) == Floats{0, 1, 3, 6});
-    // With overlapping windows several find the same maximum: it counts once.
+    CHECK(list(slope) == Floats{3, 1, 3, 6});
+    CHECK(list(squared) == Floats{6, 4, 6, 8});
+    CHECK(list(second) == Floats{14, 8, 14, 16});
+    // With overlapping windows several find the same maximum, and each passes the gradient on.
     Pool1dOptions overlapping;
     overlapping.kernel = 3;
     overlapping.stride = 1;
@@ -198,7 +200,47 @@ TEST_CASE("torch edges: if max_unpool gets an index twice, the last value has th
     const Tensor again = max_unpool1d(maxima.values, maxima.indices, overlapping, 6);
     const Tensor through = grad(sum(again * slice(w, 2, 0, 6)), signal);
     CHECK(list(again) == Floats{0, 0, 5, 0, 4, 0});
-    CHECK(list(through) == Floats{0, 0, 3, 0, 5, 0});
+    CHECK(list(through) == Floats{0, 0, 9, 0, 5, 0});
+  });
+}
+
+TEST_CASE("torch edges: max_unpool of planes and volumes gathers its gradient") {
+  with_engines([] {
+    const Tensor at = longs({3, 3, 0, 3});
+    const Tensor w = arange(1, 5, 1, DType::Float32);
+    const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 2, 2});
+    const Tensor plane =
+        max_unpool2d(x, reshape(at, {1, 1, 2, 2}), Pool2dOptions{.kernel = 1}, Pair{2, 2});
+    CHECK(list(grad(sum(plane * reshape(w, {1, 1, 2, 2})), x)) == Floats{4, 4, 1, 4});
+    CHECK(list(plane) == Floats{3, 0, 0, 4});
+    const Tensor volume = max_unpool3d(reshape(x, {1, 1, 1, 2, 2}), reshape(at, {1, 1, 1, 2, 2}),
+                                       Pool3dOptions{.kernel = 1}, Triple{1, 2, 2});
+    CHECK(list(grad(sum(volume * reshape(w, {1, 1, 1, 2, 2})), x)) == Floats{4, 4, 1, 4});
+  });
+}
+
+// Of PyTorch 2.15 on a CPU; its CUDA kernels convert the number to the tensor's dtype, too.
+TEST_CASE("torch edges: which operations round a number to 16 bits") {
+  with_engines([] {
+    const auto on = [](DType dtype, float x) { return cast(Tensor::from(Floats{x}, {1}), dtype); };
+    const auto one = [](const Tensor& y) {
+      return cast(y.compute(), DType::Float32).item<float>();
+    };
+    const Tensor x = on(DType::BFloat16, 5.5F);
+    CHECK(one(remainder(x, 0.1)) == 0.0947265625F);
+    CHECK(one(remainder(5.3, on(DType::BFloat16, 0.25F))) == 0.0625F);
+    CHECK(one(pow(on(DType::BFloat16, 1e30F), 0.33)) == 7985954816.0F);
+    CHECK(one(pow(1.01, on(DType::BFloat16, 64))) == 1.6484375F);
+    CHECK(one(atan2(on(DType::BFloat16, 0.2F), 0.3)) == 0.5859375F);
+    CHECK(one(floor_divide(4.999, on(DType::BFloat16, 2.5F))) == 2.0F);
+    CHECK(one(softshrink(on(DType::BFloat16, 0.2F), 0.07)) == 0.130859375F);
+    CHECK(std::isnan(one(remainder(on(DType::Float16, 2), 1e-9))));
+    // Here the number stays exact.
+    CHECK(one(pow(1e-8, on(DType::Float16, 0.5F))) > 0);
+    CHECK(one(floor_divide(on(DType::BFloat16, 3), 0.1)) == 29.0F);
+    CHECK(one(on(DType::Float16, 7) / 70000) > 0);
+    CHECK(one(on(DType::BFloat16, 0.2F) * 0.1234) == 0.024658203125F);
+    CHECK(one(on(DType::Float32, 5.5F) % 0.1) == std::fmod(5.5F, 0.1F));
   });
 }
 

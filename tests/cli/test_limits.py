@@ -1,8 +1,10 @@
 """With small system limits (memory, files, threads) every command succeeds or prints an error; no signal ends it."""
 import os
 import resource
+import struct
 import subprocess
 import unittest
+import zlib
 
 from command import TENON, CommandTest
 
@@ -18,6 +20,29 @@ COMMANDS = [
 ]
 # Address space beside the program itself, whose size depends on whether it contains GPU kernels.
 KILOBYTES = [10_000, 14_000, 16_000, 18_000, 20_000, 22_000, 26_000, 30_000, 50_000, 90_000]
+SIDE = 1600  # of the images that take more memory to decode than their files have
+
+
+def progressive_jpeg():
+    """One scan of a grey image, whose coefficients libjpeg keeps. Each block is one bit."""
+    def segment(marker, content):
+        return b"\xff" + bytes([marker]) + struct.pack(">H", len(content) + 2) + content
+
+    return (b"\xff\xd8" + segment(0xDB, b"\0" + b"\1" * 64) + segment(0xC2, struct.pack(">BHHBBBB", 8, SIDE, SIDE, 1, 1, 0x11, 0))
+            + segment(0xC4, b"\0\1" + b"\0" * 16) + segment(0xDA, b"\1\1\0\0\0\0") + b"\0" * (SIDE * SIDE // 512) + b"\xff\xd9")
+
+
+def predicted_tiff():
+    data = zlib.compress(bytes(SIDE * SIDE * 3))
+    data += b"\0" * (len(data) % 2)
+    tags = {256: SIDE, 257: SIDE, 258: 8, 259: 8, 262: 2, 273: 8, 277: 3, 278: SIDE, 279: len(data), 317: 2}
+    return (b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(tags))
+            + b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items()) + bytes(4))
+
+
+# Two colours, lossless.
+WEBP = (bytes.fromhex("52494646a6000000574542505650384c990000002f3fc68f010f700fd57ba8de4375fe030f8adab681ca9ff4109c2f47f47f02d262b5c87f")
+        + bytes.fromhex("fcc77f") * 38 + bytes.fromhex("fcf70500"))
 
 
 class Limits(CommandTest):
@@ -50,6 +75,24 @@ class Limits(CommandTest):
         for words in COMMANDS:
             for size in KILOBYTES:
                 self.under(resource.RLIMIT_AS, os.path.getsize(TENON) + (size << 10), words)
+
+    def test_memory_for_images(self):
+        """An image that does not fit into memory is no damaged image."""
+        if self.under(resource.RLIMIT_AS, 200_000 << 10, ["--version"], check=False) != 0:
+            self.skipTest("sanitizers reserve the address space")
+        for ending, content in (("jpg", progressive_jpeg()), ("tif", predicted_tiff()), ("webp", WEBP)):
+            for kind in "ab":
+                folder = self.folder / ending / kind
+                folder.mkdir(parents=True)
+                for k in range(3):
+                    (folder / f"{k}.{ending}").write_bytes(content)
+            if ending != "jpg" and self.run_command("data", "info", f"folder:{ending},size=8").code != 0:
+                continue  # a build without libtiff or libwebp
+            codes = set()
+            for size in range(10_000, 60_000, 5_000):
+                words = ["data", "info", f"folder:{ending},size=8,broken=error"]
+                codes.add(self.under(resource.RLIMIT_AS, os.path.getsize(TENON) + (size << 10), words))
+            self.assertEqual(codes, {0, 6}, ending)
 
     def test_memory_for_the_start(self):
         """In steps of a few pages around the least memory with which the command starts."""

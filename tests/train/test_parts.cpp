@@ -251,6 +251,17 @@ TEST_CASE("parts: a part that does not fit is named before the first step") {
             .test->samples == 100);
 }
 
+TEST_CASE("parts: a network that fits no part is reported without blaming a part") {
+  const auto points = data::from_tensors(zeros({16, 2}).compute(), zeros({16}).compute());
+  data::Loader train(points, {.batch = 8}), validation(points, {.batch = 4});
+  nn::Sequential net(nn::Linear(2, 1));
+  optim::Sgd sgd(net, {.lr = 0.1});
+  train::Trainer trainer(net, nn::MSELoss(), sgd, {.epochs = 1});
+  const std::string said = refusal([&] { trainer.fit(train, validation); });
+  CHECK(said.find("does not fit") == std::string::npos);
+  CHECK(said.find("input is [8, 1], target [8]") != std::string::npos);
+}
+
 TEST_CASE("parts: a NaN validation loss is never the best, and is reported at the end") {
   const nn::Loss poisoned = [](const Tensor& scores, const Tensor&) {
     return mean(scores) * std::numeric_limits<double>::quiet_NaN();

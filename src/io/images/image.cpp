@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include <tenon/error.h>
 
@@ -61,6 +62,17 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
     throw MemoryError(cat(name, ": no memory for an image of ", width, " x ", height, " pixels"));
   }
   return image;
+}
+
+MemoryError no_memory_to_decode(const std::string& name) {
+  return MemoryError(cat(name, ": no memory to decode the image"));
+}
+
+void require_memory_to_decode(std::uint64_t bytes, const std::string& name) {
+  // volatile: a compiler may leave out an allocation that nobody reads.
+  void* volatile block = std::malloc(static_cast<std::size_t>(bytes));
+  if (block == nullptr) throw no_memory_to_decode(name);
+  std::free(block);
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <tenon/error.h>
 #include <tenon/io.h>
 
 namespace tenon::io {
@@ -94,8 +95,13 @@ Image rgb_of_cmyk(const Image& cmyk);
 
 /// Throws FormatError if the image has no pixels, or more than kMaxPixels.
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);
-/// Checks the sizes and allocates the pixels.
+/// Checks the sizes and allocates the pixels. Throws MemoryError if there is no memory for them.
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name);
+/// The error for a decoder's own allocation that failed.
+MemoryError no_memory_to_decode(const std::string& name);
+/// Throws no_memory_to_decode() unless `bytes` can be allocated at this moment. For libraries that
+/// crash, or report a damaged image, if an allocation of theirs fails.
+void require_memory_to_decode(std::uint64_t bytes, const std::string& name);
 
 std::string encode_png(const Image& image);
 /// Encodes a grey image as PGM.

@@ -163,13 +163,14 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   Decoder d;
   start(d);
   const Cleanup cleanup{d};
-  const auto refuse = [&] {
-    return make_error<FormatError>(FileName{name}, ": damaged or truncated JPEG (", d.message,
-                                   "): save it again");
+  const auto require = [&](bool is_read) {
+    if (is_read) return;
+    if (d.errors.msg_code == JERR_OUT_OF_MEMORY) throw no_memory_to_decode(name);
+    throw make_error<FormatError>(FileName{name}, ": damaged or truncated JPEG (", d.message,
+                                  "): save it again");
   };
-  if (!read_header(d, reinterpret_cast<const unsigned char*>(bytes.data()),
-                   static_cast<unsigned long>(bytes.size())))
-    throw refuse();
+  require(read_header(d, reinterpret_cast<const unsigned char*>(bytes.data()),
+                      static_cast<unsigned long>(bytes.size())));
   const int components = d.info.num_components;
   if (components != 1 && components != 3 && components != 4)
     throw make_error<NotSupported>(
@@ -195,9 +196,9 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   if (orientation == 1 && d.info.scale_num == 8)
     window = window_around(out.box, all_wide, all_high);
 #endif
-  if (!start_pixels(d, window)) throw refuse();
+  require(start_pixels(d, window));
   out.image = make_image(d.info.output_width, window.height, components, name);
-  if (!read_pixels(d, window, out.image.pixels.data())) throw refuse();
+  require(read_pixels(d, window, out.image.pixels.data()));
   if (components == 4) out.image = rgb_of_inverted(std::move(out.image));
   out.image = oriented(std::move(out.image), orientation);
   out.box.left -= window.left, out.box.right -= window.left;

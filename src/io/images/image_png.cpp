@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
 
 #include <tenon/error.h>
@@ -21,31 +22,40 @@
 namespace tenon::io {
 namespace {
 
-// The input, and the message of a failure.
+// The input, and what failed.
 struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::string_view rest;
   char message[100] = "";
+  bool no_memory = false;  // libpng may go on, or report a damaged image
 
-  explicit PngReader(std::string_view bytes) : rest(bytes) {
-    png = png_create_read_struct(
+  PngReader(std::string_view bytes, const std::string& name) : rest(bytes) {
+    png = png_create_read_struct_2(
         PNG_LIBPNG_VER_STRING, this,
         [](png_structp p, png_const_charp text) {
           auto& self = *static_cast<PngReader*>(png_get_error_ptr(p));
           std::strncpy(self.message, text, sizeof self.message - 1);
           png_longjmp(p, 1);
         },
-        [](png_structp /*png*/, png_const_charp /*text*/) {});
+        [](png_structp /*png*/, png_const_charp /*text*/) {}, this, allocate_for_png,
+        [](png_structp /*png*/, png_voidp block) { std::free(block); });
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) {
       png_destroy_read_struct(&png, nullptr, nullptr);
-      throw MemoryError("no memory for libpng");
+      throw no_memory_to_decode(name);
     }
   }
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
+
+ private:
+  static png_voidp allocate_for_png(png_structp png, png_alloc_size_t size) {
+    void* const block = std::malloc(size);
+    if (block == nullptr) static_cast<PngReader*>(png_get_mem_ptr(png))->no_memory = true;
+    return block;
+  }
 };
 
 void read_png_bytes(png_structp png, png_bytep out, std::size_t size) {
@@ -101,12 +111,14 @@ void each_png_chunk(std::string_view bytes, const Use& use) {
 std::string png_version() { return cat("libpng ", png_get_libpng_ver(nullptr)); }
 
 StoredImage parse_png(std::string_view bytes, const std::string& name) {
-  PngReader reader(bytes);
-  const auto refuse = [&] {
-    return make_error<FormatError>(FileName{name}, ": damaged PNG (", reader.message,
-                                   "): save it again");
+  PngReader reader(bytes, name);
+  const auto require = [&](bool is_read) {
+    if (reader.no_memory) throw no_memory_to_decode(name);
+    if (!is_read)
+      throw make_error<FormatError>(FileName{name}, ": damaged PNG (", reader.message,
+                                    "): save it again");
   };
-  if (!read_png_header(reader)) throw refuse();
+  require(read_png_header(reader));
   const std::uint64_t width = png_get_image_width(reader.png, reader.info),
                       height = png_get_image_height(reader.png, reader.info);
   check_image_size(width, height, name);
@@ -115,7 +127,7 @@ StoredImage parse_png(std::string_view bytes, const std::string& name) {
     throw make_error<FormatError>(FileName{name}, ": damaged PNG (ends too early): save it again");
   StoredImage out;
   out.image = make_image(width, height, png_get_channels(reader.png, reader.info), name);
-  if (!read_png_pixels(reader, out.image.pixels.data())) throw refuse();
+  require(read_png_pixels(reader, out.image.pixels.data()));
   each_png_chunk(bytes, [&](std::string_view type, std::string_view content) {
     if (type == "eXIf") out.orientation = exif_block_orientation(content);
     // Of an animation only the default image is read.
@@ -147,6 +159,10 @@ std::string encode_png(const Image& image) {
       png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr);
   const std::string problem = png.message;
   png_image_free(&png);
+  // The messages are "Out of memory", "insufficient memory" and zlib's "mem error".
+  if (written == 0 && (problem.find("memory") != std::string::npos ||
+                       problem.find("mem error") != std::string::npos))
+    throw MemoryError("save_png: no memory to encode the image");
   if (written == 0) throw IoError(cat("save_png: libpng failed: ", problem));
   bytes.resize(size);
   return bytes;

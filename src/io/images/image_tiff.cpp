@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 #endif
 
@@ -29,10 +28,14 @@ namespace {
 constexpr tmsize_t kMostAtOnce = tmsize_t{1} << 30;
 constexpr std::uint64_t kMostBeyondImage = std::uint64_t{64} << 20;
 
+// libtiff's small structures: tables of tags, and states of codecs.
+constexpr std::uint64_t kSmallStructures = std::uint64_t{1} << 20;
+
 struct TiffSource {
   std::string_view bytes;
   std::uint64_t at = 0;
   char message[200] = "";
+  bool no_memory = false, beyond_limit = false;
 };
 
 TiffSource& tiff_source(thandle_t handle) { return *static_cast<TiffSource*>(handle); }
@@ -64,6 +67,16 @@ int keep_tiff_error(TIFF* /*tiff*/, void* source, const char* /*module*/, const 
                     va_list values) {
   auto& s = *static_cast<TiffSource*>(source);
   std::vsnprintf(s.message, sizeof s.message, format, values);
+  const std::string_view message = s.message;
+  const auto says = [&](const char* words) {
+    return message.find(words) != std::string_view::npos;
+  };
+  // A damaged file asks for more than kMostAtOnce.
+  s.beyond_limit = s.beyond_limit || says("beyond the");
+  // The words of libtiff and libjpeg for a failed allocation; of zlib's start there are none. Later
+  // messages tell of the consequences only.
+  s.no_memory = s.no_memory || says("memory") || says("alloc") || says("No space") ||
+                says("Insertion in") || message.empty();
   return 1;
 }
 
@@ -124,7 +137,18 @@ struct TiffLayout {
   }
 };
 
-TiffLayout layout_of(TIFF* tiff) {
+// libtiff counts the bytes of a tag even if it has no memory for them, and libjpeg then reads them.
+void require_jpeg_tables(TIFF* tiff, const std::string& name) {
+  std::uint16_t packing = COMPRESSION_NONE;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &packing);
+  std::uint32_t size = 0;
+  const void* tables = nullptr;
+  if (packing == COMPRESSION_JPEG && TIFFGetField(tiff, TIFFTAG_JPEGTABLES, &size, &tables) != 0 &&
+      size > 0 && tables == nullptr)
+    throw no_memory_to_decode(name);
+}
+
+TiffLayout layout_of(TIFF* tiff, const std::string& name) {
   TiffLayout l;
   TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &l.width);
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &l.height);
@@ -139,7 +163,7 @@ TiffLayout layout_of(TIFF* tiff) {
   std::uint16_t extras = 0;
   const std::uint16_t* kinds = nullptr;
   if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extras, &kinds) != 0 && extras > 0) {
-    if (kinds == nullptr) throw std::bad_alloc();  // libtiff counts them even if memory runs out
+    if (kinds == nullptr) throw no_memory_to_decode(name);  // libtiff counts them all the same
     l.has_extra = true, l.extra = kinds[0];
   }
   l.tiled = TIFFIsTiled(tiff) != 0;
@@ -266,7 +290,7 @@ Image tiff_colours(TIFF* tiff, const Image& indices, unsigned bits, const std::s
     throw make_error<FormatError>(FileName{name},
                                   ": damaged TIFF (the palette is missing): save it again");
   for (const auto* map : maps)
-    if (map == nullptr) throw std::bad_alloc();  // libtiff had no memory for it
+    if (map == nullptr) throw no_memory_to_decode(name);
   const std::size_t entries = std::size_t{1} << bits;
   // Some programs write palettes of 8 bits instead of 16.
   bool wide = false;
@@ -363,17 +387,19 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
   TiffSource source{bytes};
   // libtiff goes on without a tag for which it has no memory, for instance without the palette.
   const auto require_memory = [&] {
-    const std::string_view message = source.message;
-    if (message.starts_with("Out of memory") || message.starts_with("Failed to allocate memory"))
-      throw std::bad_alloc();
+    if (source.no_memory && !source.beyond_limit) throw no_memory_to_decode(name);
   };
   const auto refuse = [&] {
     require_memory();
+    require_memory_to_decode(kSmallStructures, name);  // zlib's failures may have no words
     return make_error<FormatError>(FileName{name}, ": damaged TIFF (", source.message,
                                    "): save it again");
   };
   const std::unique_ptr<TIFFOpenOptions, FreeTiffOptions> options(TIFFOpenOptionsAlloc());
-  if (options == nullptr) throw std::bad_alloc();
+  if (options == nullptr) throw no_memory_to_decode(name);
+  // libtiff 4.5.0 crashes if it cannot extend its table of tags, and for some failed allocations of
+  // its JPEG decoder. So the memory is required before it opens the file and before it decodes.
+  require_memory_to_decode(kSmallStructures, name);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostAtOnce);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_tiff_error, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), drop_tiff_warning, nullptr);
@@ -384,13 +410,16 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
       [](thandle_t, void*, toff_t) {}, options.get()));
   if (tiff == nullptr) throw refuse();
   require_memory();
-  const TiffLayout layout = layout_of(tiff.get());
+  require_jpeg_tables(tiff.get(), name);
+  const TiffLayout layout = layout_of(tiff.get(), name);
   check_image_size(layout.width, layout.height, name);
   if (layout.tiled && (layout.tile_width == 0 || layout.tile_height == 0)) throw refuse();
   StoredImage out;
+  require_memory_to_decode(kSmallStructures, name);
   if (!read_tiff_pixels(tiff.get(), layout, bytes.size(), name, out)) throw refuse();
   out.orientation = layout.orientation;
   if (has_more_pages(tiff.get())) out.losses |= kFirstImageOnly;
+  require_memory();
   return out;
 }
 
