@@ -38,19 +38,42 @@ void append(std::string& out, const OpPlace& place) {
   if (!place.layer.empty()) out += (out.empty() ? "(" : " (") + place.layer + ")";
 }
 
-// Returns whether fields.shapes is complete.
-bool record(ErrorFields& fields, const OpPlace& place) {
-  if (!fields.operation.empty() || !fields.layer.empty()) return false;
-  fields.operation = place.operation;
-  fields.layer = place.layer;
-  fields.shapes = place.operands;
-  return !place.operands.empty();
-}
+// Notes the fields of an error while the parts of its message are joined. The first place, file and
+// line of a message are the error's. A place that knows the operands lists all shapes.
+class FieldNotes {
+ public:
+  explicit FieldNotes(ErrorFields* fields) : fields_(fields) {}
+
+  const Shape& note(const Shape& shape) {
+    if (fields_ != nullptr && !knows_operands_) fields_->shapes.push_back(shape);
+    return shape;
+  }
+  const OpPlace& note(const OpPlace& place) {
+    if (fields_ == nullptr || !fields_->operation.empty() || !fields_->layer.empty()) return place;
+    fields_->operation = place.operation;
+    fields_->layer = place.layer;
+    fields_->shapes = place.operands;
+    knows_operands_ = !place.operands.empty();
+    return place;
+  }
+  std::string_view note_file(std::string_view file) {
+    if (fields_ != nullptr && fields_->file.empty()) fields_->file = file;
+    return file;
+  }
+  std::int64_t note_line(std::int64_t line) {
+    if (fields_ != nullptr && fields_->line == 0) fields_->line = line;
+    return line;
+  }
+
+ private:
+  ErrorFields* fields_;  // null: the text is no error's
+  bool knows_operands_ = false;
+};
 
 // The letters are those of TextPart. `fields` may be null.
 std::string join(const char* kinds, std::va_list parts, ErrorFields* fields) {
   std::string out;
-  bool knows_operands = false;
+  FieldNotes notes(fields);
   for (; *kinds != '\0'; ++kinds) {
     switch (*kinds) {
       case 's':
@@ -89,29 +112,17 @@ std::string join(const char* kinds, std::va_list parts, ErrorFields* fields) {
       case 't':
         out += name(static_cast<DType>(va_arg(parts, int)));
         break;
-      case 'h': {
-        const Shape& shape = *va_arg(parts, const Shape*);
-        out += shape.str();
-        if (fields != nullptr && !knows_operands) fields->shapes.push_back(shape);
+      case 'h':
+        out += notes.note(*va_arg(parts, const Shape*)).str();
         break;
-      }
-      case 'o': {
-        const OpPlace& place = *va_arg(parts, const OpPlace*);
-        append(out, place);
-        if (fields != nullptr) knows_operands |= record(*fields, place);
+      case 'o':
+        append(out, notes.note(*va_arg(parts, const OpPlace*)));
         break;
-      }
-      case 'F': {
-        const std::string_view file = va_arg(parts, const FileName*)->name;
-        out += file;
-        if (fields != nullptr && fields->file.empty()) fields->file = file;
+      case 'F':
+        out += notes.note_file(va_arg(parts, const FileName*)->name);
         break;
-      }
-      default: {  // 'L'
-        const std::int64_t line = va_arg(parts, std::int64_t);
-        append_number(out, line);
-        if (fields != nullptr && fields->line == 0) fields->line = line;
-      }
+      default:  // 'L'
+        append_number(out, notes.note_line(va_arg(parts, std::int64_t)));
     }
   }
   return out;

@@ -18,6 +18,7 @@
 #include "base/system/env.h"
 #include "data/drawn/scenes.h"
 #include "data/images/image_spec.h"
+#include "data/samples/drawn_parts.h"
 #include "data/samples/joined_dataset.h"
 #include "data/samples/part_reader.h"
 #include "data/samples/published_sets.h"

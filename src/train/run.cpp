@@ -61,6 +61,17 @@ std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const Da
   }
 }
 
+// Starts plan_ahead() if the step runs on a GPU. Timed measurements need the GPU alone, so a tuning
+// run plans later. `resumed` is the folder of a resumed run.
+std::future<std::optional<Plan>> start_planning(const ResolvedRun& run, const DataSets& sets,
+                                                const std::string& resumed) {
+  if (current_device().kind == Device::Kind::Cpu || tune() == Tune::Write) return {};
+  return in_background([context = current_context(), &run, &sets,
+                        engines = resumed.empty() ? TuneTable() : load_engines(resumed)] {
+    return plan_ahead(context, run, sets, engines);
+  });
+}
+
 // The model file contains the network as published, so a reader needs no adapters. The adapters are
 // written to a file beside it, in the format of peft.
 void write_without_adapters(const Session& session, const std::string& dir) {
@@ -158,15 +169,9 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   const bool resumes = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(run));
-  std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
-  // Timed measurements need the GPU alone, so tuning runs plan later.
-  if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
-      run.frozen.layers.empty() && settings.teacher.empty())
-    planning = in_background([context = current_context(), &run, &sets,
-                              engines = resume ? load_engines(dir) : TuneTable()] {
-      return plan_ahead(context, run, sets, engines);
-    });
   const bool known_ahead = run.frozen.layers.empty() && settings.teacher.empty();
+  std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
+  if (known_ahead) planning = start_planning(run, sets, resume ? dir : "");
   std::int64_t measured = known_ahead ? plan_within_limit(run, sets) : 0;
   Session session(run, sets, resumes);
   if (!run.frozen.layers.empty())

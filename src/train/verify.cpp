@@ -210,6 +210,18 @@ void repeat_first_cut(const RunLog& log, Settings& settings, int& steps) {
   }
 }
 
+// The run with its files where they are now. The engine choices of the run are read and not
+// measured again.
+ResolvedRun located_run(const std::string& dir) {
+  Settings settings = Settings::of_run(dir);
+  DataSource source = locate_data(DataSource(settings.data), dir);
+  settings.data = source.text;
+  settings.weights = locate_file(settings.weights, dir);
+  settings.teacher = locate_file(settings.teacher, dir);
+  if (settings.tune == "write") settings.tune = "read";
+  return ResolvedRun(std::move(settings), std::move(source));
+}
+
 // A temporary folder whose name nobody else can predict and that nobody else can open, even in a
 // shared parent folder.
 class ScratchFolder {
@@ -247,14 +259,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   if (steps < kFewestSteps)
     throw ValueError(
         cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
-  Settings settings = Settings::of_run(dir);
-  DataSource source = locate_data(DataSource(settings.data), dir);
-  settings.data = source.text;
-  settings.weights = locate_file(settings.weights, dir);
-  settings.teacher = locate_file(settings.teacher, dir);
-  if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  ResolvedRun resolved(std::move(settings), std::move(source));
+  ResolvedRun resolved = located_run(dir);
   const DataSets sets = open_data(resolved, dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);

@@ -102,7 +102,7 @@ class Refused(GpuTest):
         self.need_emulator()
         deep = ["train", "mlp:784" + "-12" * 24 + "-10", *SMALL[2:], "--set", "clip_norm=1"]
         why = ["inspect", deep[1], "fusion", "--device", "cuda", "--clip-norm", "1"]
-        self.assertIn("together they take more arguments than a launch", self.ok(*why, TENON_FAKE_CUDA_DRIVER="12000").out)
+        self.assertIn("together the phases need more arguments than a launch can have", self.ok(*why, TENON_FAKE_CUDA_DRIVER="12000").out)
         self.assertNotIn("more arguments", self.ok(*why).out)
         self.ok(*deep, "--out", "many", TENON_FAKE_CUDA_DRIVER="12000")
         self.ok(*deep, "--out", "one")

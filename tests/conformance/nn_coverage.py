@@ -28,7 +28,7 @@ OTHERWISE = {
 # (pattern of names, reason), the first that fits.
 MISSING = [
     (r"Lazy.*", "layers that learn their sizes from the first input: give the sizes"),
-    (r"SyncBatchNorm", "a layer sees the batch of one device, and `all_reduce()` takes the parts of all devices at once, so the layer needs a process group, which Tenon has not. On one device `BatchNorm` is the same"),
+    (r"SyncBatchNorm", "a layer sees the batch of one device, and `all_reduce()` takes the parts of all devices at once, so the layer needs a process group. Tenon has no process groups. On one device `BatchNorm` is the same"),
     (r"DataParallel", "a loop over several devices calls `all_reduce`"),
     (r"(RNNBase|RNNCellBase|Container)", "base classes of PyTorch"),
     (r"CrossMapLRN2d", "deprecated form of `LocalResponseNorm`"),

@@ -122,22 +122,23 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
   CHECK(refusal(product({768, 768, 16384, true})) == "");
   CHECK(refusal(product({1024, 4095, 1024, false, true})) == "");
   CHECK(refusal(product({512, 2048, 1024, false, false, "", 4})) == "");
-  CHECK(refusal(product({1024, 4096, 1023})) == "lines that are not multiples of 16 bytes");
-  CHECK(refusal(product({64, 4096, 2048})) == "too small a product");
-  CHECK(refusal(product({256, 256, 256})) == "too small a product");
+  CHECK(refusal(product({1024, 4096, 1023})) == "takes rows that are aligned to 16 bytes only");
+  CHECK(refusal(product({64, 4096, 2048})) == "leaves small products to other engines");
+  CHECK(refusal(product({256, 256, 256})) == "leaves small products to other engines");
   DeviceCheck t = product({1024, 4096, 1024});
   t.region.contraction.attrs.precision = Precision::Tf32;
-  CHECK(refusal(t) == "it computes in tf32");
+  CHECK(refusal(t) == "computes in float32 only, not in tf32");
   t.region.contraction.attrs.precision = Precision::Bf16;
-  CHECK(refusal(t) == "not float32 throughout");
+  CHECK(refusal(t) == "computes in float32 of float32 operands only");
   cuda::Target ampere;
   ampere.arch = 80;
-  CHECK(refusal(product({1024, 4096, 2048}), ampere) == "no Hopper GPU");
+  CHECK(refusal(product({1024, 4096, 2048}), ampere) ==
+        "needs a Hopper GPU (compute capability 9.0)");
   DeviceCheck large = product({8, 8, 8});
   Contraction& c = large.region.contraction;
   c.a_shape = {1024, 150000}, c.b_shape = {150000, 2048}, c.out_shape = {1024, 2048};
   c.a.stride[0] = 150000, c.b.stride[0] = 2048;
-  CHECK(refusal(large) == "too large a workspace");
+  CHECK(refusal(large) == "would need too large a workspace");
 }
 
 TEST_CASE("bf16x6 splits sums where tiles are few") {

@@ -487,10 +487,10 @@ TEST_CASE("cuda opaque: what is not claimed, and why") {
   DeviceCheck pool =
       opaque(Op::MaxPool2d, {{DType::Int32, {1, 1, 2, 2}}}, DType::Int32, {1, 1, 1, 1});
   CHECK_FALSE(engine().claims(pool.region, pool.values, &why));
-  CHECK(why == "pooling and softmax of integers");
+  CHECK(why == "pools and normalises floating-point numbers only");
   DeviceCheck map;
   CHECK_FALSE(engine().claims(map.region, map.values, &why));
-  CHECK(why == "it is not an opaque region");
+  CHECK(why == "runs opaque regions only (single operations that are not fused)");
 }
 
 TEST_CASE("cuda opaque: a new batch size has the same source") {

@@ -64,19 +64,19 @@ TEST_CASE("simt claims large float32 products whose columns are not contiguous a
   CHECK(refusal(product({1024, 4096, 1000})) == "");
   CHECK(refusal(product({2048, 784, 1023})) == "");
   CHECK(refusal(product({1000, 4096, 1027, false})) == "");
-  CHECK(refusal(product({1024, 768, 4096, false})) == "too small a product");
+  CHECK(refusal(product({1024, 768, 4096, false})) == "leaves small products to other engines");
   CHECK(refusal(product({1024, 4096, 1024, true, true})) ==
-        "columns that are contiguous along the inner sum");
-  CHECK(refusal(product({1024, 4095, 1024})) == "lines that are not multiples of 16 bytes");
+        "takes a right matrix with contiguous rows only");
+  CHECK(refusal(product({1024, 4095, 1024})) == "takes rows that are aligned to 16 bytes only");
   CHECK(refusal(product({1024, 4096, 1024, true, false, "", 2})) ==
-        "lines that are not multiples of 16 bytes");
-  CHECK(refusal(product({512, 512, 4096})) == "too small a product");
-  CHECK(refusal(product({26752, 2048, 64})) == "too small a product");
+        "takes rows that are aligned to 16 bytes only");
+  CHECK(refusal(product({512, 512, 4096})) == "leaves small products to other engines");
+  CHECK(refusal(product({26752, 2048, 64})) == "leaves small products to other engines");
   DeviceCheck t = product({1024, 4096, 1024});
   t.region.contraction.attrs.precision = Precision::Tf32;
-  CHECK(refusal(t) == "it computes in tf32");
+  CHECK(refusal(t) == "computes in float32 only, not in tf32");
   t.region.contraction.attrs.precision = Precision::Bf16;
-  CHECK(refusal(t) == "not float32 throughout");
+  CHECK(refusal(t) == "computes in float32 of float32 operands only");
 }
 
 TEST_CASE("simt's configurations fit classes of sizes") {

@@ -46,9 +46,9 @@ TEST_CASE("vendor: cuBLASLt supports strides with one contiguous axis") {
   t.region.contraction.a.stride[0] = 2;
   t.region.contraction.a.stride[1] = 14;
   CHECK_FALSE(cuda::matrix_shape(t.region.contraction, s, &why));
-  CHECK(why == "an operand without a contiguous axis");
+  CHECK(why == "takes only operands with a contiguous axis");
   CHECK_FALSE(cuda::matrix_shape(product(5, 6, 0).region.contraction, s, &why));
-  CHECK(why == "an empty product");
+  CHECK(why == "does not run empty products");
 }
 
 TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
@@ -71,7 +71,7 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   right.stride[1] = 30;
   s = {};
   CHECK_FALSE(cuda::matrix_shape(t.region.contraction, s, &why));
-  CHECK(why == "several batch axes");
+  CHECK(why == "takes only batch axes that merge into one");
 }
 
 TEST_CASE("vendor: a 1x1 convolution is one product for each image") {
@@ -193,11 +193,12 @@ TEST_CASE("vendor: what is not claimed, and why") {
   CHECK(refused(lt, product(5, 6, 7)) == "claimed");
   CHECK(refused(lt, product(5, 6, 7, {F, BF, F, false, 0})) == "claimed");
   CHECK(refused(lt, product(5, 6, 7, {DType::Int32, DType::Int32, DType::Int32, false, 0})) ==
-        "whole numbers");
+        "takes floating-point numbers only");
   CHECK(refused(cuda::cublaslt_engine(cuda::Target{}), product(5, 6, 7)) ==
-        "cuBLASLt was not found");
-  CHECK(refused(dnn, product(5, 6, 7)) == "it is not a convolution");
-  CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) == "cuDNN was not found");
+        "needs cuBLASLt, which was not found");
+  CHECK(refused(dnn, product(5, 6, 7)) == "runs convolutions only");
+  CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) ==
+        "needs cuDNN, which was not found");
 }
 
 // ---- On the emulated GPU ---------------------------------------------------------------------

@@ -72,18 +72,21 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({1024, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, H}) == "");
   CHECK(refusal({512, 2048, 1024, F, BF, false, false, 4}) == "");
-  CHECK(refusal({1024, 4096, 2048, F, F}) == "it does not compute in a 16-bit type or tf32");
-  CHECK(refusal({64, 4096, 2048}) == "too small a product");  // for its conversions
+  CHECK(refusal({1024, 4096, 2048, F, F}) ==
+        "computes in 16-bit types and tf32 only, not in float32");
+  CHECK(refusal({64, 4096, 2048}) ==
+        "leaves small products to other engines");  // for its conversions
   CHECK(refusal({64, 4096, 2048, BF, F}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, true, 0, "", true}) == "");
   CHECK(refusal({1024, 4096, 2048, F, F, false, false, 0, "", true}) ==
-        "tf32 operands, only one of them contiguous along the inner sum");
+        "needs both tf32 operands or none to be contiguous along the reduction");
   CHECK(refusal({2048, 4096, 1024, F, F, true, false, 0, "", true}) == "");
-  CHECK(refusal({1024, 1024, 4096, F, F, true, false, 0, "", true}) == "too small a product");
-  CHECK(refusal({1024, 4096, 64}) == "too small a product");
+  CHECK(refusal({1024, 1024, 4096, F, F, true, false, 0, "", true}) ==
+        "leaves small products to other engines");
+  CHECK(refusal({1024, 4096, 64}) == "leaves small products to other engines");
   cuda::Target ampere;
   ampere.arch = 80;
-  CHECK(refusal({1024, 4096, 2048}, ampere) == "no Hopper GPU");
+  CHECK(refusal({1024, 4096, 2048}, ampere) == "needs a Hopper GPU (compute capability 9.0)");
 }
 
 TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch sizes") {

@@ -30,7 +30,7 @@ RULES = [
     ("banner", "", set(), r"^\s*//[ -]*-{8,}\s*$", "a heading is one line that fits"),
     ("unfinished", "", {"tests/guards/rules.py"}, r"\b(TODO|FIXME|XXX)\b", "finish it, or write an issue"),
 ]
-FOLDERS = ["include", "src", "cli", "examples", "python", "tests", "cmake", "tools", "bench"]
+FOLDERS = ["include", "src", "cli", "examples", "tests", "cmake", "tools", "bench"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py", ".cmake", ".sh"}
 CODE = {".h", ".cpp", ".cu", ".cuh"}
 

@@ -24,7 +24,7 @@ struct FakeEngine final : Engine {
       : title(its_name), time(its_time), claiming(claims_all), able(has_kernel) {}
   const char* name() const override { return title; }
   bool claims(const Region&, std::span<const Value>, std::string* why) const override {
-    *why = "not mine";
+    *why = "runs nothing here";
     return claiming;
   }
   double estimate(const Region&, std::span<const Value>) const override { return time; }
@@ -63,7 +63,8 @@ TEST_CASE("choice: the lowest estimate, then order; engines that cannot prepare 
   CHECK(chosen({&unknown, &map}) == "unknown");
   std::string passed_over;
   CHECK(chosen({&native, &empty, &map}, &passed_over) == "native");
-  CHECK(passed_over == "map: not mine; empty: no algorithm");
+  CHECK(passed_over == "map runs nothing here; empty: no algorithm");
   CHECK_THROWS_WITH_AS(chosen({&map, &empty}),
-                       doctest::Contains("map: not mine; empty: no algorithm"), NotSupported);
+                       doctest::Contains("map runs nothing here; empty: no algorithm"),
+                       NotSupported);
 }

@@ -224,7 +224,7 @@ TEST_CASE("joining: why there are no phases") {
   cuda::Target old;
   old.launch_bytes = 4096;
   CHECK(contains(print_fusion(*planned(deep, 1, {}, old)),
-                 "together they take more arguments than a launch"));
+                 "together the phases need more arguments than a launch can have"));
   CHECK(contains(update_of(*planned(deep, 1)).title, "in 2 phases"));
   // Without clipping, updates are epilogues: at most one launch can be saved.
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {

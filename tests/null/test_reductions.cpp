@@ -110,7 +110,8 @@ TEST_CASE("reduced results: clipping by the norm reads no large gradient of a we
   // Small gradients are read beside the last product.
   for (const char* model : {"lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
-    check_apart(*planned(clipped_step(model)), "reading the result beside other steps costs less");
+    check_apart(*planned(clipped_step(model)),
+                "a launch of its own beside other steps takes less time");
   }
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("reduced results: why not") {
   const Tensor y = linear(x, w);
   check_apart(*planned({sum(square(y)), y}, {.disabled = {kReductions}}), "");
   check_apart(*planned({sum(square(y)), y}, {.kind = Device::Kind::Cpu}),
-              "its engine contraction only writes its result");
+              "its engine contraction does not reduce its result while writing it");
   check_apart(*planned({sum(square(y), {0}), y}), "");  // some axes only
   {
     const PrecisionScope scope(Precision::Bf16);

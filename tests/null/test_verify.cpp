@@ -110,7 +110,8 @@ TEST_CASE("verify: slices along an axis that a part does not have") {
       if (part.kind == RegionKind::Map) return part;
     throw InternalError("no kernel");
   };
-  check_refused([&](Region& chain) { kernel(chain).axis = 1; }, "has another number of entries");
+  check_refused([&](Region& chain) { kernel(chain).axis = 1; },
+                "has another number of entries along the sliced axis");
   check_refused([&](Region& chain) { kernel(chain).axis = kMaxRank; }, "which does not exist");
   check_refused([](Region& chain) { chain.slice = 0; }, "takes 0 of 67 entries");
   check_refused([](Region& chain) { chain.samples = 66; }, "entries");
@@ -142,13 +143,13 @@ TEST_CASE("verify: bands that no later part reads") {
   check_refused([](Program&, Region& chain) { chain.band = 1000; }, "takes 1000 of 99 rows");
   check_refused([](Program&, Region& chain) { chain.slice = 2; }, "rows at a time");
   check_refused([](Program&, Region& chain) { chain.parts[2].rows_axis = kMaxRank; },
-                "has no such axis");
+                "has no axis for the rows of an image");
   check_refused([](Program&, Region& chain) { chain.parts[2].rows_axis = chain.parts[2].axis; },
                 "takes 8 of 2 rows");
   check_refused([](Program&, Region& chain) { chain.parts[1].opaque.op = Op::MaxPool2dGrad; },
                 "its engine does not run it");
   check_refused([](Program&, Region& chain) { chain.parts[0].contraction.attrs.conv.pad_h = 3; },
-                "padding only");
+                "lie completely in the padding");
   check_refused(
       [](Program& p, Region& chain) {
         p.values[static_cast<std::size_t>(chain.local[1])].shape = Shape{2, 8, 33, 297};

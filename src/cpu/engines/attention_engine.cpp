@@ -97,9 +97,9 @@ class AttentionEngine final : public Engine {
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
     if (region.kind != RegionKind::Opaque || kind_of(region.opaque.op) != OpKind::Attention)
-      return "it is not an attention";
+      return "runs attention only";
     const Opaque& o = region.opaque;
-    if (values[at(o.inputs[0])].dtype == DType::Float64) return "attention in float64";
+    if (values[at(o.inputs[0])].dtype == DType::Float64) return "has no attention in float64";
     return nullptr;
   }
 };

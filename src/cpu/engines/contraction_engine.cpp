@@ -397,7 +397,7 @@ class ContractionEngine final : public Engine {
       return false;
     }
     if (!region.map.reduces.empty() && !sums_channels(region.contraction)) {
-      if (why != nullptr) *why = "only writes its result";
+      if (why != nullptr) *why = "does not reduce the result of this contraction while writing it";
       return false;
     }
     return !region.contraction.has_epilogue || tile_program_claims(region.map, true, why);
@@ -408,7 +408,7 @@ class ContractionEngine final : public Engine {
     if (region.kind != RegionKind::Contraction || region.contraction.op == Op::Matmul) return can;
     if (sums_channels(region.contraction)) can.no_reductions = nullptr;
     if (!region.map.reduces.empty()) {
-      can.no_slices = can.no_bands = "adds up its result over all images";
+      can.no_slices = can.no_bands = "reduces its result over all images";
       return can;
     }
     can.no_slices = nullptr;  // a slice is one sample, and filters are packed again for each slice
@@ -429,20 +429,20 @@ class ContractionEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Contraction) return "it is not a contraction";
+    if (region.kind != RegionKind::Contraction) return "runs matrix products and convolutions only";
     const Contraction& c = region.contraction;
     const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
     const bool wide = c.dtype == DType::Float64;
     if (wide && (a != DType::Float64 || b != DType::Float64))
-      return "a float64 result of operands of another type";
+      return "computes a float64 result of float64 operands only";
     if (!wide && (!is_operand_dtype(a) || !is_operand_dtype(b) || !is_operand_dtype(c.dtype)))
-      return "no kernels for its dtypes";
+      return "takes float32, bfloat16 and float16 only, or float64 throughout";
     if (c.op == Op::Matmul) return nullptr;
-    if (wide) return "float64 convolutions occur in checks only";
+    if (wide) return "has no convolutions in float64";
     if (!is_row_major(c.a, c.a_shape) || !is_row_major(c.b, c.b_shape))
-      return "an operand is not contiguous";
+      return "takes contiguous operands of convolutions only";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
-      return "empty convolution";
+      return "does not run empty convolutions";
     return nullptr;
   }
 };

@@ -77,7 +77,7 @@ class HostCallEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::HostCall;
-    if (!mine) *why = "it calls no host code";
+    if (!mine) *why = "runs the C++ functions of the user only";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -27,7 +27,7 @@ class MapEngine final : public Engine, public FormulaSource {
   const char* name() const override { return "map"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     if (region.kind == RegionKind::Map) return tile_program_claims(region.map, false, why);
-    if (why != nullptr) *why = "it is not a map region";
+    if (why != nullptr) *why = "runs map regions only (element-wise operations and reductions)";
     return false;
   }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {

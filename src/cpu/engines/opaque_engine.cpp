@@ -254,20 +254,23 @@ class OpaqueEngine final : public Engine {
   // Windows are clipped to the rows of the band.
   static const char* rows_refusal(const Opaque& o) {
     if (o.op == Op::MaxPool2d) return nullptr;
-    if (o.op != Op::AvgPool2d) return "is not a forward pooling";
+    if (o.op != Op::AvgPool2d)
+      return "is not forward pooling, which alone runs on some rows of an image";
     const auto& pool = o.attrs.as<PoolAttrs>();
     const bool counts = pool.pad_h > 0 && pool.count_include_pad != 0;
-    return counts ? "counts its padding, which differs from band to band" : nullptr;
+    return counts ? "counts padding in its averages, and each band of rows has another padding"
+                  : nullptr;
   }
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
+    if (region.kind != RegionKind::Opaque)
+      return "runs opaque regions only (single operations that are not fused)";
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort || o.op == Op::Recurrence) return nullptr;
     if (!is_pool(o.op) && !is_movement(o.op) && !has_trait(o.op, kInOrder))
-      return "neither pooling, movement nor an operation in order";
+      return "runs pooling, sorting, recurrences and operations that move or scatter elements only";
     const DType dtype = values[at(o.out())].dtype;
-    if (is_pool(o.op) && !is_floating(dtype)) return "pooling of integers";
-    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "sums of bools";
+    if (is_pool(o.op) && !is_floating(dtype)) return "pools floating-point numbers only";
+    if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "does not add bools";
     return nullptr;
   }
 };

@@ -66,7 +66,7 @@ scalar::TapRange rows_of(const ImageTransform& c) {
 }
 
 // Bytes of the three memory areas in which an image is transformed (ImageOnGpu).
-struct Room {
+struct ImageRoom {
   std::size_t planes = 0, pixels = 0, spare = 0, scratch = 0;
   int moves = 0;
   std::size_t all() const { return planes + pixels + spare + scratch; }
@@ -76,9 +76,9 @@ JpegPlanes planes_of(const ImageJob& job) {
   return jpeg_planes(job.record.width, job.record.height, job.across, job.down);
 }
 
-Room room_of(const ImageJob& job) {
+ImageRoom room_of(const ImageJob& job) {
   const ImageRecord& record = job.record;
-  Room out;
+  ImageRoom out;
   if (job.pixels.empty()) out.planes = aligned(planes_of(job).bytes());
   std::int64_t width = record.width, height = record.height;
   const auto grow = [](std::size_t& part, std::int64_t bytes) {
@@ -103,6 +103,43 @@ Room room_of(const ImageJob& job) {
 }
 
 }  // namespace
+
+// What a batch needs of memory, and how large its launches are.
+struct GpuImages::Batch {
+  explicit Batch(std::span<const ImageJob> jobs) {
+    std::size_t transforms = 0;
+    for (const ImageJob& job : jobs) {
+      add(job);
+      transforms += job.record.changes.size();
+    }
+    image_bytes = aligned(std::ssize(jobs) * std::int64_t{sizeof(ImageOnGpu)});
+    transform_bytes = transforms * sizeof(ImageTransform);
+  }
+
+  std::size_t record_bytes() const { return image_bytes + transform_bytes; }
+
+  std::vector<ImageRoom> rooms{};
+  std::size_t room = 0, pinned_pixels = 0;           // bytes
+  std::size_t image_bytes = 0, transform_bytes = 0;  // of the records of images and transforms
+  std::int64_t most_joined = 0;                      // most rows of one JPEG file's planes
+  std::int64_t most_items = 0, most_rows = 0;        // over images whose first transform scales
+  bool more = false;  // whether an image has transforms after the first scaling
+
+ private:
+  void add(const ImageJob& job) {
+    const std::vector<ImageTransform>& list = job.record.changes;
+    rooms.push_back(room_of(job));
+    room += rooms.back().all(), pinned_pixels += job.pixels.size();
+    if (job.pixels.empty()) most_joined = std::max<std::int64_t>(most_joined, job.record.height);
+    const bool scales = !list.empty() && list[0].kind == ImageTransform::kScale;
+    more = more || list.size() > (scales ? 1 : 0);
+    if (!scales) return;
+    const scalar::TapRange rows = rows_of(list[0]);
+    most_items =
+        std::max(most_items, divide_up(rows.end - rows.first, kImageRows) * list[0].to_width);
+    most_rows = std::max<std::int64_t>(most_rows, list[0].to_height);
+  }
+};
 
 ImageDecoder image_decoder(int index) {
   static std::mutex mutex;
@@ -210,44 +247,25 @@ void GpuImages::decode(Slot& slot, std::span<const ImageJob> jobs,
   check_nvjpeg(status, "decoding");
 }
 
-void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int height, int width) {
-  if (jobs.empty()) return;
-  const Driver& api = driver();
-  Slot& slot = slots_[at(number)];
-  std::vector<Room> rooms;
-  std::size_t room = 0, changes = 0, pinned_pixels = 0;
-  std::int64_t most_joined = 0;                // most rows of one JPEG file's planes
-  std::int64_t most_items = 0, most_rows = 0;  // over images whose first transform scales
-  bool more = false;  // whether an image has transforms after the first scaling
-  for (const ImageJob& job : jobs) {
-    const std::vector<ImageTransform>& list = job.record.changes;
-    rooms.push_back(room_of(job));
-    room += rooms.back().all(), changes += list.size(), pinned_pixels += job.pixels.size();
-    if (job.pixels.empty()) most_joined = std::max<std::int64_t>(most_joined, job.record.height);
-    const bool scales = !list.empty() && list[0].kind == ImageTransform::kScale;
-    more = more || list.size() > (scales ? 1 : 0);
-    if (!scales) continue;
-    const scalar::TapRange rows = rows_of(list[0]);
-    most_items =
-        std::max(most_items, divide_up(rows.end - rows.first, kImageRows) * list[0].to_width);
-    most_rows = std::max<std::int64_t>(most_rows, list[0].to_height);
-  }
-  const std::size_t of_records = aligned(std::ssize(jobs) * std::int64_t{sizeof(ImageOnGpu)}),
-                    records = of_records + changes * sizeof(ImageTransform);
-  reserve(room_, room);
-  reserve(slot.records, records);
-  reserve_host(slot, records + pinned_pixels);
-  auto* const host = static_cast<std::byte*>(slot.host);
+void GpuImages::reserve_for(Slot& slot, const Batch& batch) {
+  reserve(room_, batch.room);
+  reserve(slot.records, batch.record_bytes());
+  reserve_host(slot, batch.record_bytes() + batch.pinned_pixels);
+}
+
+std::vector<unsigned char*> GpuImages::write_records(const Slot& slot,
+                                                     std::span<const ImageJob> jobs,
+                                                     const Batch& batch) const {
   auto* on_gpu = static_cast<ImageOnGpu*>(slot.host);
-  std::byte* next_change = host + of_records;
+  std::byte* next_change = static_cast<std::byte*>(slot.host) + batch.image_bytes;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
   auto* next = reinterpret_cast<unsigned char*>(room_.data);
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  auto* there = reinterpret_cast<const ImageTransform*>(slot.records.data + of_records);
+  auto* there = reinterpret_cast<const ImageTransform*>(slot.records.data + batch.image_bytes);
   std::vector<unsigned char*> decoded;
   for (std::size_t k = 0; k < jobs.size(); ++k) {
     const ImageRecord& record = jobs[k].record;
-    const Room& own = rooms[k];
+    const ImageRoom& own = batch.rooms[k];
     unsigned char* const pixels = next + own.planes;
     const bool planes = own.planes > 0;
     ::new (on_gpu++) ImageOnGpu{planes ? next : nullptr,
@@ -268,26 +286,40 @@ void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int h
       next_change += sizeof(ImageTransform);
     }
   }
-  decode(slot, jobs, decoded, next_change);
-  check(api.cuMemcpyHtoDAsync(slot.records.data, slot.host, records, stream_), "copying to ",
-        context_.title());
+  return decoded;
+}
+
+void GpuImages::launch(const Batch& batch, ImagesArgs args) const {
+  void* params[] = {&args};
+  const auto launch_one = [&](const char* name, std::int64_t blocks, int threads) {
+    if (blocks == 0) return;
+    image_kernel(context_.gpu->index, name)
+        ->launch(
+            stream_,
+            {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(batch.rooms.size())},
+            {static_cast<std::uint32_t>(threads)}, 0, params);
+  };
+  launch_one(kKernels[0], batch.most_joined, kScaleThreads);
+  launch_one(kKernels[1], divide_up(batch.most_items, kScaleThreads), kScaleThreads);
+  launch_one(kKernels[2], batch.most_rows, kScaleThreads);
+  launch_one(kKernels[3], batch.more ? 1 : 0, kChangeThreads);
+}
+
+void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int height, int width) {
+  if (jobs.empty()) return;
+  Slot& slot = slots_[at(number)];
+  const Batch batch(jobs);
+  reserve_for(slot, batch);
+  const std::vector<unsigned char*> decoded = write_records(slot, jobs, batch);
+  decode(slot, jobs, decoded, static_cast<std::byte*>(slot.host) + batch.record_bytes());
+  check(driver().cuMemcpyHtoDAsync(slot.records.data, slot.host, batch.record_bytes(), stream_),
+        "copying to ", context_.title());
   ImagesArgs args;
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   args.images = reinterpret_cast<const ImageOnGpu*>(slot.records.data);
   args.out = static_cast<unsigned char*>(to);
   args.height = height, args.width = width;
-  void* params[] = {&args};
-  const auto launch = [&](const char* name, std::int64_t blocks, int threads) {
-    if (blocks == 0) return;
-    image_kernel(context_.gpu->index, name)
-        ->launch(stream_,
-                 {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(jobs.size())},
-                 {static_cast<std::uint32_t>(threads)}, 0, params);
-  };
-  launch(kKernels[0], most_joined, kScaleThreads);
-  launch(kKernels[1], divide_up(most_items, kScaleThreads), kScaleThreads);
-  launch(kKernels[2], most_rows, kScaleThreads);
-  launch(kKernels[3], more ? 1 : 0, kChangeThreads);
+  launch(batch, args);
 }
 
 }  // namespace tenon::cuda

@@ -7,6 +7,7 @@
 
 #include "cuda/device/gpu.h"
 #include "cuda/device/nvjpeg.h"
+#include "cuda/kernels/images/images_args.cuh"
 #include "device/image_job.h"
 
 namespace tenon::cuda {
@@ -37,9 +38,15 @@ class GpuImages {
     void* host = nullptr;  // pinned memory for records, transforms, and pixels that the CPU decoded
     std::size_t host_bytes = 0;
   };
+  struct Batch;
   /// Waits for the stream if the memory must grow.
   void reserve(Memory& memory, std::size_t bytes) const;
   void reserve_host(Slot& slot, std::size_t bytes) const;
+  void reserve_for(Slot& slot, const Batch& batch);
+  /// Writes the records to the slot's pinned memory. Returns where each image is decoded to.
+  std::vector<unsigned char*> write_records(const Slot& slot, std::span<const ImageJob> jobs,
+                                            const Batch& batch) const;
+  void launch(const Batch& batch, ImagesArgs args) const;
   void decode(Slot& slot, std::span<const ImageJob> jobs, std::span<unsigned char* const> to,
               std::byte* pinned);
 

@@ -11,7 +11,7 @@
 #include "base/thread_pool.h"
 #include "data/drawn/digits.h"
 #include "data/drawn/scenes.h"
-#include "data/samples/split.h"
+#include "data/samples/drawn_parts.h"
 
 namespace tenon::data {
 namespace {

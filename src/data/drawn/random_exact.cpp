@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "data/drawn/exact_random.h"
-#include "data/samples/split.h"
+#include "data/samples/drawn_parts.h"
 
 namespace tenon::data {
 namespace {

@@ -103,12 +103,4 @@ std::string of_files(const std::string& file, const std::string& test_file, Spli
 /// Numbers the distinct words in order of first occurrence.
 std::vector<std::int64_t> numbers_of_words(const std::vector<std::string_view>& words);
 
-/// Seeds of generated samples: training, validation and test use different seeds.
-std::uint64_t drawn_seed(std::uint64_t seed, Split part);
-/// The inverse, for people: "seed 9", "seed 9, test part".
-std::string drawn_seed_text(std::uint64_t drawn);
-/// Number of samples generated for validation, given the number for training; 0: none.
-std::int64_t drawn_validation(const SplitOptions& options, std::int64_t train,
-                              const std::string& name);
-
 }  // namespace tenon::data

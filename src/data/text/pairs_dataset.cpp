@@ -12,6 +12,7 @@
 #include "base/make_error.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/samples/drawn_parts.h"
 #include "data/samples/split.h"
 #include "data/tables/line_reader.h"
 #include "data/text/text_readers.h"

@@ -126,13 +126,14 @@ class PathFinder {
   // Adds a part at the end of the path, which reads the value `met`.
   const char* add(BandPath& path, const Region& region, ValueId met) {
     const Engine* engine = first_that_claims(m_.options.engines, region, m_.values());
-    if (engine == nullptr) return "has no fast kernel";
+    if (engine == nullptr) return "runs on no engine that can compute it piece by piece";
     Region part = region;
     Part own;
     own.can = engine->capabilities(region, m_.values());
     if (own.can.no_bands != nullptr) return own.can.no_bands;
     const Shape& image = value(met).shape;
-    if (image[0] != path.entries || image.numel() == 0) return "has another number of images";
+    if (image[0] != path.entries || image.numel() == 0)
+      return "has another number of images than the chain";
     const auto item = static_cast<std::int64_t>(item_size(value(met).dtype));
     const ChainAccess entry{met, bytes(met) / image[0], 1};
     const ChainAccess row{met, image[3] * item, image[0] * image[1]};

@@ -26,12 +26,12 @@ ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
 const char* window_refusal(const PartRows& part) {
   const bool first = part.window.pad < part.window.reach;
   const bool last = part.window.of({part.rows - 1, 1}).first < part.operand_rows;
-  return first && last ? nullptr : "has windows that lie in padding only";
+  return first && last ? nullptr : "has windows that lie completely in the padding";
 }
 
 const char* list_map(const MapProgram& map, int axis, std::int64_t rows, std::int64_t columns,
                      std::span<const Value> values, PartRows& out) {
-  if (!map.reduces.empty()) return "reduces rows";
+  if (!map.reduces.empty()) return "contains a reduction";
   std::vector<ChainAccess> met;
   if (const char* why = list_accesses(map, axis, values, rows * columns, met)) return why;
   for (const ChainAccess& access : met)
@@ -43,7 +43,8 @@ const char* list_map(const MapProgram& map, int axis, std::int64_t rows, std::in
 const char* list_convolution(const Region& part, std::span<const Value> values, PartRows& out) {
   const Contraction& c = part.contraction;
   if (c.op != Op::Conv2d) return "is not a forward convolution";
-  if (c.out_shape[kColumns] == 1) return "has rows of one pixel";  // it may be a matrix product
+  if (c.out_shape[kColumns] == 1)
+    return "has a result with one pixel in a row";  // it may be a matrix product
   const ConvAttrs& conv = c.attrs.conv;
   out.window = {conv.stride_h, conv.pad_h, (c.b_shape[kRows] - 1) * conv.dil_h + 1};
   out.operand = c.a.value;
@@ -58,7 +59,7 @@ const char* list_convolution(const Region& part, std::span<const Value> values, 
   // The operand's rows are contiguous; what the epilogue reads keeps its own position.
   for (const MapInstr& instr : part.map.instrs)
     if (instr.code == MapCode::Load && instr.view.value == out.operand)
-      return "reads its operand twice";
+      return "reads its operand again in the epilogue";
   return list_map(part.map, kPixels, out.rows, c.out_shape[kColumns], values, out);
 }
 
@@ -170,7 +171,8 @@ const char* find_rows(Region& part, const Capabilities& can, std::span<const Val
 const char* list_rows(const Region& part, std::span<const Value> values, PartRows& out) {
   const char* why = "does not process images";
   if (part.kind == RegionKind::Map) {
-    if (part.rows_axis < 0 || part.rows_axis >= part.map.space.rank()) return "has no such axis";
+    if (part.rows_axis < 0 || part.rows_axis >= part.map.space.rank())
+      return "has no axis for the rows of an image";
     out.rows = part.map.space[part.rows_axis];
     return list_map(part.map, part.rows_axis, out.rows, 1, values, out);
   }

@@ -52,8 +52,8 @@ class Joiner {
         refused.emplace_back(s, std::move(why));
     }
     if (candidates.empty()) {
-      m_.program.joining =
-          cat("nothing", refused.empty() ? "" : ": ", refused.empty() ? "" : refused[0].second);
+      m_.program.joining = cat("nothing", refused.empty() ? "" : ": a region ",
+                               refused.empty() ? "" : refused[0].second);
       return;
     }
     for (const auto& [s, why] : refused)

@@ -126,7 +126,7 @@ class Phaser {
       const std::vector<Merger::Shared>& shared = m_.shared(steps[k], why);
       for (std::size_t i = 0; i < shared.size(); ++i) {
         if (shared[i].engine != engine) {
-          *why = "another engine runs it";
+          *why = "another engine runs it than the first phase";
           return 0;
         }
         parts.push_back({&parts_of(m_.region(steps[k]))[i], shared[i].share, static_cast<int>(k)});

@@ -141,18 +141,18 @@ class ColumnReducer {
       return 0;
     }
     if (out.numel() != map.space.numel() || out[out.rank() - 1] != map.space[1]) {
-      *why = "its rows have another size";
+      *why = "its rows are not those of the product";
       return 0;
     }
     for (const MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_written(made, instr.view.value) &&
           !reads_in_order(made, map, instr.view)) {
-        *why = "it computes its elements in another order";
+        *why = "it reads the result in another order than the product writes it";
         return 0;
       }
     if (std::any_of(reader.reads.begin(), reader.reads.end(),
                     [&made](ValueId id) { return is_rounded_when_stored(made.map, id); })) {
-      *why = "it rounds its result only when storing it";
+      *why = "the product rounds its result only when storing it";
       return 0;
     }
     for (const int other : m_.before[at(s)])
@@ -192,7 +192,7 @@ class ColumnReducer {
     }
     if (!m_.is_run(with)) {
       m_.program.values.resize(known);
-      *why = "no engine runs it";
+      *why = "no engine runs the product with it";
       return false;
     }
     for (const ValueId id : reader.reads)

@@ -178,11 +178,11 @@ class Reducer {
   /// Why the product cannot take the map; on success `with` is the new region.
   std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
     const Region& reader = region(s);
-    if (reduced.axes == 0) return "it has other channels";
+    if (reduced.axes == 0) return "it does not reduce by the channels of the product";
     for (const MapInstr& instr : reader.map.instrs)
       if (instr.code == MapCode::Load && is_written(with, instr.view.value) &&
           !reads_in_order(with, reader.map, instr.view))
-        return "it computes its elements in another order";
+        return "it reads the result in another order than the product writes it";
     for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
@@ -192,13 +192,13 @@ class Reducer {
       return "its result stays in cache in a chain";
     if (traits.overlaps_steps && reader.map.space.numel() < kManyElements &&
         times_.earliest(s) < times_.latest(s))
-      return "reading the result beside other steps costs less";
+      return "a launch of its own beside other steps takes less time";
     const Region bare = with;
     add_reader(with, reader.map, reduced);
     if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces its channels";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
-    if (now == nullptr) return "no engine runs it";
+    if (now == nullptr) return "no engine runs the product";
     if (then == nullptr) {
       std::string why;
       runs(*now, with, m_.values(), &why);

@@ -85,7 +85,7 @@ class Accesses {
   const char* add(ValueId id, std::int64_t step) {
     if (entries_ == 1) step = 0;  // the whole axis
     if (const ChainAccess* known = find(out_, id))
-      return known->step == step ? nullptr : "reads a value in two ways";
+      return known->step == step ? nullptr : "reads one value in two different orders";
     const std::int64_t places = step == 0 ? 1 : size(id) * bytes_of(value(id)) / (step * entries_);
     out_.push_back({id, step, places});
     return nullptr;
@@ -95,7 +95,7 @@ class Accesses {
   const char* by_first(ValueId id, const Shape& shape) {
     if (shape.numel() == 0) return "is empty";
     if (shape.rank() == 0 || shape[0] != entries_ || shape.numel() != size(id))
-      return "has another number of entries";
+      return "has another number of entries along the sliced axis";
     return add(id, shape.numel() / entries_ * bytes_of(value(id)));
   }
 
@@ -106,17 +106,17 @@ class Accesses {
   }
 
   const char* map(const MapProgram& map, int axis) {
-    if (map.space[axis] != entries_) return "has another number of entries";
+    if (map.space[axis] != entries_) return "has another number of entries along the sliced axis";
     const bool cut = entries_ > 1;
     for (const MapInstr& instr : map.instrs) {
-      if (instr.code == MapCode::Random) return "depends on element numbers";
+      if (instr.code == MapCode::Random) return "depends on the positions of its elements";
       if (cut && instr.code == MapCode::Affine && instr.view.stride[axis] != 0)
-        return "depends on element numbers";
+        return "depends on the positions of its elements";
       if (instr.code != MapCode::Load) continue;
       if (const char* why = view(instr.view, map.space, axis, instr.per_row)) return why;
     }
     for (const MapStore& store : map.stores) {
-      if (cut && store.view.stride[axis] == 0) return "writes elements that slices share";
+      if (cut && store.view.stride[axis] == 0) return "writes elements that several slices share";
       const bool per_row = map.instrs[at(store.source)].per_row;
       if (const char* why = view(store.view, map.space, axis, per_row)) return why;
     }
@@ -137,7 +137,7 @@ class Accesses {
   }
 
   const char* result(const MapReduce& reduce, const Shape& space, int axis) {
-    if ((reduce.axes >> axis & 1u) != 0) return "sums over slices";
+    if ((reduce.axes >> axis & 1u) != 0) return "sums over the slices";
     std::int64_t step = bytes_of(value(reduce.value));
     for (int d = 0; d < space.rank(); ++d) {
       if ((reduce.axes >> d & 1u) != 0 || space[d] == 1) continue;
@@ -180,8 +180,9 @@ bool find_split(const MapProgram& map, std::span<const Value> values, std::int64
 
 const char* list_contraction(const Region& part, const Capabilities& can, Accesses& accesses) {
   const Contraction& c = part.contraction;
-  if (part.has_prologue()) return "has a prologue";
-  if (can.sums_slices && c.dtype != DType::Float32) return "sums slices in another dtype";
+  if (part.has_prologue()) return "has a prologue, which does not run in slices";
+  if (can.sums_slices && c.dtype != DType::Float32)
+    return "sums over the slices in another type than float32";
   const char* why = accesses.operand(c.a, c.a_shape, can.slices_input(0));
   if (why == nullptr) why = accesses.operand(c.b, c.b_shape, can.slices_input(1));
   if (why != nullptr || can.sums_slices) return why;
@@ -220,9 +221,11 @@ const char* find_axis(MapProgram& map, std::span<const Value> values, std::int64
                       std::span<const ChainAccess> known, int& axis) {
   Split split;
   if (map.space.numel() == 0) return "is empty";
-  if (!find_split(map, values, entries, known, split)) return "has no such axis";
-  if (map.has_rows && split.axis == map.space.rank() - 1) return "would cut rows";
-  if (map.space.rank() + split.parts() - 1 > kMaxRank) return "has too many axes";
+  if (!find_split(map, values, entries, known, split)) return "has no axis that matches the slices";
+  if (map.has_rows && split.axis == map.space.rank() - 1)
+    return "reduces rows along the axis of the slices";
+  if (map.space.rank() + split.parts() - 1 > kMaxRank)
+    return "has too many axes to split one of them";
   if (split.parts() > 1) split.apply(map);
   axis = split.place();
   return nullptr;
@@ -241,7 +244,7 @@ const char* list_accesses(const Region& part, const Capabilities& can,
     case RegionKind::Opaque:
       return list_opaque(part.opaque, can, values, accesses);
     default:
-      return "holds several regions";
+      return "consists of several regions";
   }
 }
 

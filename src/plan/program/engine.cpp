@@ -31,7 +31,8 @@ bool takes_all(const Engine& engine, const Region& region, std::span<const Value
   if (refusal == nullptr && reduces)
     for (const MapReduce& reduce : region.map.reduces)
       if (reduce.rows == 0 ? can.no_reductions != nullptr : reduce.rows != can.reduced_rows)
-        refusal = reduce.rows == 0 ? can.no_reductions : "reduces no rows of its result";
+        refusal =
+            reduce.rows == 0 ? can.no_reductions : "does not reduce groups of rows of its result";
   if (refusal != nullptr) *why = refusal;
   return refusal == nullptr;
 }
@@ -56,7 +57,7 @@ std::vector<const Engine*> by_estimate(std::span<const Engine* const> engines, c
     if (runs(*engine, region, values, &why))
       found.push_back(engine);
     else if (passed_over != nullptr)
-      *passed_over += cat(passed_over->empty() ? "" : "; ", engine->name(), ": ", why);
+      *passed_over += cat(passed_over->empty() ? "" : "; ", engine->name(), " ", why);
   }
   if (found.size() < 2) return found;
   std::vector<std::pair<double, const Engine*>> timed;

@@ -53,30 +53,32 @@ struct LaunchShare {
 };
 
 /// What an engine can do with a region besides running it alone. The merge passes decide how to use
-/// these capabilities. Each no_… text says in a few words why the engine cannot; null means that it
-/// can.
+/// these capabilities. Each no_… text says why the engine cannot; null means that it can. The text
+/// completes a sentence: no_prologues and no_reductions begin with the engine's name, the others
+/// with the region's title.
 struct Capabilities {
   /// Applies the prologues of a contraction while it loads the operands.
-  const char* no_prologues = "reads operands as stored";
+  const char* no_prologues = "reads operands as stored, without a prologue";
   /// Reduces the whole result of a contraction while it writes the result (Region::map.reduces).
-  const char* no_reductions = "only writes its result";
+  const char* no_reductions = "does not reduce its result while writing it";
   /// Number of neighbouring rows of the result that it reduces together, column by column
   /// (MapReduce::rows); 0: none.
   int reduced_rows = 0;
   /// Runs a map region as a part of a Joined region. The engine must then claim the Joined region
   /// too.
-  const char* no_shared_launch = "a region is a function call, so there is no launch to share";
+  const char* no_shared_launch =
+      "is a function call on this device, so there is no launch to share";
   LaunchShare share;  // valid if no_shared_launch is null
   /// Runs the region for a few entries of one axis at a time. In a map this may be any axis but the
   /// row's. In other regions it is the first axis of the result and of the operands in a bit mask;
   /// each slice reads all other operands whole.
-  const char* no_slices = "runs whole regions";
+  const char* no_slices = "runs on an engine that computes it as a whole";
   std::uint32_t sliced_inputs = 0;
   bool sums_slices = false;  // the result of a contraction is the sum over the slices
   /// Runs the region for some rows of a feature map, with different padding above and below. In a
   /// map this may be a part of any axis; in other regions it is a contiguous range of rows of the
   /// first operand.
-  const char* no_bands = "runs whole images";
+  const char* no_bands = "runs on an engine that computes whole images";
   /// Runs chains of regions, slice by slice. Other engines claim the parts.
   bool runs_chains = false;
 
@@ -94,7 +96,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const char* name() const = 0;
-  /// Whether the engine runs the region. If not, *why gives the reason in a few words.
+  /// Whether the engine runs the region. If not, *why gives the reason, which completes a sentence
+  /// that begins with the engine's name: "runs convolutions only".
   virtual bool claims(const Region& region, std::span<const Value> values,
                       std::string* why) const = 0;
   /// Whether the engine can run the region at all, even if claims() leaves it to a faster engine.

@@ -25,7 +25,7 @@ inline bool reduces_channels(const Region& region) {
 
 /// Capabilities::no_reductions of engines that only reduce over the whole result.
 inline const char* no_channel_sums(const Region& region) {
-  return reduces_channels(region) ? "reduces whole results only" : nullptr;
+  return reduces_channels(region) ? "reduces whole results only, not each channel" : nullptr;
 }
 
 }  // namespace tenon

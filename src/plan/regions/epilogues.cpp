@@ -15,20 +15,21 @@ std::string refusal_of(Grouping& groups, int c, int b, const Shape& space) {
   const Group& grp = groups.group(b);
   const Item& contraction = groups.item(c);
   if (contraction.dtype != DType::Float32)
-    return cat("a result of ", contraction.dtype, " has none");
+    return cat("only a float32 result has one, and this result is ", contraction.dtype);
   if (grp.row_axes != 0) return "it reduces rows";
-  if (grp.space.numel() != contraction.shape.numel()) return "it iterates over another space";
+  if (grp.space.numel() != contraction.shape.numel())
+    return "it has another number of elements than the result";
   std::int64_t scratch[kMaxRank];
   for (int i : grp.items) {
     const Item& item = groups.item(i);
-    if (groups.role(i) != Role::Element) return "it reduces";
+    if (groups.role(i) != Role::Element) return "it reduces its elements";
     if (item.op == Op::Random) return "it draws random numbers";
     for (const Ref& arg : item.args) {
       if (arg.item == c) {
         if (!is_linear(arg, contraction.shape)) return "it reads the result in another order";
       } else if (groups.owner(arg.item) != b && groups.item(arg.item).op != Op::Constant &&
                  !reshape_strides(arg.shape, arg.stride, space, scratch)) {
-        return "an argument has no strides over [batch, rows, columns]";
+        return "an operand of it cannot be read by strides over [batch, rows, columns]";
       }
     }
   }

@@ -156,7 +156,7 @@ class LoopEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && !region.opaque.bodies.empty();
-    if (!mine) *why = "it has no body";
+    if (!mine) *why = "runs loops and branches only";
     return mine;
   }
 

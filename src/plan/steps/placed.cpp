@@ -131,7 +131,7 @@ class CallEngine final : public Engine {
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Data &&
                       region.opaque.bodies.size() == 1;
-    if (!mine) *why = "it is not a part of a program on several devices";
+    if (!mine) *why = "runs only a device's part of a program on several devices";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value>,
@@ -145,7 +145,7 @@ class TransferEngine final : public Engine {
   const char* name() const override { return "transfer"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::ToDevice;
-    if (!mine) *why = "it is not a transfer";
+    if (!mine) *why = "runs transfers between devices only";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -160,7 +160,7 @@ class CollectiveEngine final : public Engine {
   const char* name() const override { return "collective"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     const bool mine = region.kind == RegionKind::Opaque && region.opaque.op == Op::Collective;
-    if (!mine) *why = "it is not a collective";
+    if (!mine) *why = "runs collective operations only";
     return mine;
   }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

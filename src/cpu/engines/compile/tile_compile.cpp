@@ -93,30 +93,30 @@ bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why)
   };
   const TileTable& table = tile_table_base();
   for (const MapInstr& instr : map.instrs) {
-    const TileType type =
+    const DType dtype =
         instr.args[0] < 0
-            ? TileType::F32
-            : tile_type(
-                  map.instrs[at(instr.op == Op::Where ? instr.args[1] : instr.args[0])].dtype);
+            ? DType::Float32
+            : map.instrs[at(instr.op == Op::Where ? instr.args[1] : instr.args[0])].dtype;
     if (instr.code == MapCode::Accumulator && !epilogue)
-      return refuse("it reads an accumulator outside of an epilogue");
+      return refuse("reads an accumulator in an epilogue only");
     if (instr.code == MapCode::Random && !is_random(instr))
-      return refuse("unknown kind of random numbers");
+      return refuse("does not generate this kind of random numbers");
     if (instr.code == MapCode::RowReduce && epilogue)
-      return refuse("a row reduction in an epilogue");
+      return refuse("does not reduce rows in an epilogue");
     if (instr.code == MapCode::RowReduce && kind_of(instr.op) != OpKind::Reduction &&
         kind_of(instr.op) != OpKind::ArgReduction)
-      return refuse("no row reduction");
+      return refuse("does not reduce rows by this operation");
     if (instr.code == MapCode::Compute && instr.op != Op::Cast &&
-        loop_of(table, instr, type) == nullptr)
-      return refuse(cat("no loop for ", op_row(instr.op).name, " of this dtype"));
+        loop_of(table, instr, tile_type(dtype)) == nullptr)
+      return refuse(cat("has no loop for ", op_row(instr.op).name, " of ", dtype));
   }
   for (const MapReduce& reduce : map.reduces)
-    if (reduce.deviations) return refuse("a sum of deviations");
+    if (reduce.deviations) return refuse("does not sum squared deviations");
   const bool by_rows = std::all_of(map.reduces.begin(), map.reduces.end(),
                                    [](const auto& reduce) { return reduce.axes == kReducedAxes; });
-  if (epilogue && !by_rows) return refuse("a reduction in an epilogue that is not a row's");
-  if (epilogue && map.space.rank() != 3) return refuse("an epilogue's space has three axes");
+  if (epilogue && !by_rows) return refuse("reduces over batch and columns only in an epilogue");
+  if (epilogue && map.space.rank() != 3)
+    return refuse("needs an epilogue over [batch, rows, columns]");
   return true;
 }
 

@@ -37,11 +37,11 @@ class ReferenceEngine final : public Engine {
   const char* name() const override { return "reference"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     if (region.kind == RegionKind::Joined || region.kind == RegionKind::Chain) {
-      *why = "runs regions one by one";
+      *why = "runs single regions only, not several in one step";
       return false;
     }
     if (region.kind != RegionKind::Opaque || reference::knows_opaque(region.opaque.op)) return true;
-    *why = "the op never runs as a separate step";
+    *why = "does not run this operation as a step of its own";
     return false;
   }
   Capabilities capabilities(const Region&, std::span<const Value>) const override {

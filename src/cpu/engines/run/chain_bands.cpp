@@ -36,7 +36,7 @@ struct BandChain {
   const char* add(const Region& part, std::int64_t samples, std::span<const Value> values,
                   Engines engines) {
     const Engine* engine = first_that_claims(engines, part, values);
-    if (engine == nullptr) return "has no fast kernel";
+    if (engine == nullptr) return "runs on no engine that can compute it piece by piece";
     can.push_back(engine->capabilities(part, values));
     if (can.back().no_bands != nullptr) return can.back().no_bands;
     const char* why = list_accesses(part, can.back(), values, samples, entries.emplace_back());
@@ -213,7 +213,7 @@ const char* band_refusal(const Region& chain, std::span<const Value> values, Eng
   }
   std::vector<PartBand> bands;
   const bool hands_on = list_bands(chain, parts.rows, {0, chain.band}, false, bands);
-  return hands_on ? nullptr : "makes what no part reads in rows";
+  return hands_on ? nullptr : "computes a value that no later region reads row by row";
 }
 
 std::unique_ptr<Kernel> prepare_bands(const Region& chain, std::span<const Value> values,

@@ -198,7 +198,7 @@ class ChainEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    *why = "it is not a chain";
+    *why = "runs chains of regions only";
     if (region.kind != RegionKind::Chain) return false;
     if (region.band > 0) {
       const Region* part = nullptr;
@@ -227,14 +227,14 @@ class ChainEngine final : public Engine {
   const char* refusal(const Region& part, bool last, std::int64_t samples,
                       std::span<const Value> values, std::vector<ChainAccess>& accesses) const {
     const Engine* engine = first_that_claims(engines_, part, values);
-    if (engine == nullptr) return "has no fast kernel";
+    if (engine == nullptr) return "runs on no engine that can compute it piece by piece";
     const Capabilities can = engine->capabilities(part, values);
     if (const char* why = list_accesses(part, can, values, samples, accesses)) return why;
     if (!can.sums_slices) return nullptr;
-    if (!last) return "sums over slices before the end of the chain";
+    if (!last) return "sums over the slices, so it can only end a chain";
     const Region finish = finish_of(part, static_cast<ValueId>(values.size()));
     return first_that_claims(engines_, finish, values) == nullptr
-               ? "has an epilogue that cannot follow the sum"
+               ? "has an epilogue that no engine runs after the sum over the slices"
                : nullptr;
   }
 

@@ -26,8 +26,9 @@ void split_rows(const KernelSet& kernels, const Planes& p, const PlaneSource& so
     const std::int64_t count = std::min(kStretch, end - col), at_once = kStretch / count;
     for (std::int64_t i = 0; i < rows; i += at_once) {
       const std::int64_t n = std::min(at_once, rows - i), at = row * p.in_w + i * pitch + col;
-      kernels.convert_rows(source.at(source.lo, at), source.at(source.hi, at), source.dtype, n,
-                           pitch, count, math, words, count);
+      kernels.convert_rows(
+          {source.at(source.lo, at), source.at(source.hi, at), source.dtype, n, count, pitch}, math,
+          words, count);
       for (std::int64_t j = 0; j < std::min(count, p.col_phases); ++j) {
         const std::int64_t x = col + j - p.col_origin, phase = x % p.col_phases;
         if (phase >= p.kept_cols) continue;
@@ -172,9 +173,10 @@ void copy_plane(const KernelSet& kernels, const Planes& p, const PlaneSource& so
                  planes + range.first * p.width);
     } else if (range.last > range.first && cols > 0) {
       const std::int64_t at = row * p.in_w + first_col;
-      kernels.convert_rows(source.at(source.lo, at), source.at(source.hi, at), source.dtype,
-                           range.last - range.first, p.row_phases * p.in_w, cols, math,
-                           planes + range.first * p.width + first_col - p.col_origin, p.width);
+      kernels.convert_rows({source.at(source.lo, at), source.at(source.hi, at), source.dtype,
+                            range.last - range.first, cols, p.row_phases * p.in_w},
+                           math, planes + range.first * p.width + first_col - p.col_origin,
+                           p.width);
     }
   }
 }

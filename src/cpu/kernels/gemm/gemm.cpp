@@ -8,14 +8,13 @@
 // six times float32's: its tiles wait for the L2 cache, from which every step reads four KiB.
 // lab/cpu_kernels.cpp measures both.
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <optional>
-#include <utility>
 
 #include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
+#include "cpu/kernels/gemm/gemm_column.h"
+#include "cpu/kernels/gemm/gemm_few_tiles.h"
 #include "cpu/kernels/gemm/gemm_plan.h"
 #include "cpu/kernels/gemm/gemm_skinny.h"
 #include "device/cpu_model.h"
@@ -24,13 +23,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kPackWords = kCpu.second_floats() / 8;  // fewest words that one chunk packs
-constexpr std::int64_t kTilesWork = 1 << 16;  // multiply-adds of one chunk of small products
-constexpr std::int64_t kPackPanels = 8;       // panels that one chunk packs, if there are enough
-constexpr std::int64_t kPackStretch = 64;     // steps of the reduction that are packed at a time
-
-std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
-  return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
-}
+constexpr std::int64_t kPackPanels = 8;    // panels that one chunk packs, if there are enough
+constexpr std::int64_t kPackStretch = 64;  // steps of the reduction that are packed at a time
 
 struct Block {
   std::int64_t row0, rows, col0, cols, k0, k;
@@ -468,110 +462,6 @@ void run_batch(const Gemm& g, const GemmPlan& plan, const Product& product, floa
   });
 }
 
-// True if each product is one column of register tiles.
-bool is_few_tiles(const GemmPlan& plan) {
-  return plan.cut == GemmCut::Batch && !plan.pairs && !plan.blocks &&
-         plan.m <= plan.chunk_m * plan.mr && plan.n <= plan.nr &&
-         plan.k <= std::min(plan.kb, plan.kc);
-}
-
-// Products of few tiles each. The loops over blocks and chunks would take longer than such a
-// product.
-class SmallProducts {
- public:
-  SmallProducts(const Gemm& g, const GemmPlan& plan, const KernelSet& kernels)
-      : g_(g), plan_(plan), kernels_(kernels), tiles_(kernels.strided[0][vectors(plan)]) {
-    if (g.math != Math::F32) return;  // packing would round the operands
-    by_rows_ = g.b.dtype == DType::Float32 && g.b.col_stride == 1 && g.b.row_stride >= 0;
-    last_row_ = (g.shape.k - 1) * g.b.row_stride;
-    end_ = batch_offset(g.b, g.shape.batch - 1) + last_row_ + g.shape.n;
-    in_place_columns_ = vectors(plan) * plan.lanes;
-    const bool small = g.a.dtype == DType::Float32 && g.shape.k <= std::ssize(steps_) &&
-                       std::abs(g.a.col_stride) <= kLongestStep;
-    if (!small) return;
-    window_ = kernels.window[0][vectors(plan)][kWindow][1];
-    for (std::int64_t k = 0; k < g.shape.k; ++k)
-      steps_[at(k)] = static_cast<std::int32_t>(k * g.a.col_stride);
-  }
-
-  // `memory` holds packed_a(), packed_b() and scratch() floats for every worker.
-  void run(float* memory) const {
-    const GemmShape& shape = g_.shape;
-    const std::int64_t floats = plan_.packed_a() + plan_.packed_b() + plan_.scratch();
-    const std::int64_t each = std::max<std::int64_t>(1, kTilesWork / (shape.m * shape.n * shape.k));
-    parallel_for(divide_up(shape.batch, each), [&](std::int64_t chunk, int worker) {
-      const std::int64_t last = std::min(shape.batch, (chunk + 1) * each);
-      float* const a = memory + worker * floats;
-      TileArgs args;
-      args.steps = shape.k;
-      args.a_step = plan_.mr, args.a_row = g_.a.row_stride;
-      args.table = steps_.data();
-      args.cols = shape.n;
-      args.ldc = g_.c != nullptr ? g_.ldc : shape.n;
-      args.ahead_a = args.ahead_b = {reinterpret_cast<const char*>(a), 0, 0};
-      for (std::int64_t i = chunk * each; i < last; ++i) multiply(i, worker, a, args);
-    });
-  }
-
- private:
-  static std::int64_t vectors(const GemmPlan& plan) {
-    const std::int64_t needed = divide_up(plan.n, plan.lanes);
-    return needed > 2 ? 4 : needed;
-  }
-
-  void multiply(std::int64_t batch, int worker, float* a, TileArgs& args) const {
-    const GemmShape& shape = g_.shape;
-    float *const b = a + plan_.packed_a(), *const scratch = b + plan_.packed_b();
-    float* const c = g_.c != nullptr ? g_.c + batch * g_.c_batch_stride : scratch;
-    reach_b(batch, b, args);
-    const std::int64_t from = batch_offset(g_.a, batch);
-    std::int64_t row = 0;
-    for (; window_ != nullptr && row + kWindow <= shape.m; row += kWindow) {
-      args.a = static_cast<const float*>(g_.a.data) + from + row * g_.a.row_stride;
-      args.c = c + row * args.ldc;
-      window_(args);
-    }
-    args.a = a;
-    for (; row < shape.m; row += plan_.mr) {
-      const auto rows = static_cast<int>(std::min<std::int64_t>(plan_.mr, shape.m - row));
-      pack_panel(kernels_,
-                 {element(g_.a.data, g_.a.dtype, from + row * g_.a.row_stride), g_.a.dtype,
-                  g_.a.row_stride, g_.a.col_stride},
-                 rows, shape.k, g_.math, a, plan_.mr);
-      args.c = c + row * args.ldc;
-      tiles_[rows](args);
-    }
-    if (g_.epilogue.fn != nullptr)
-      g_.epilogue.fn(g_.epilogue.ctx, {worker, {batch, 0, shape.m, 0, shape.n}, c, args.ldc});
-  }
-
-  // A row of B may be read past its end, up to the end of the last matrix: the tile stores none of
-  // the columns beyond n.
-  void reach_b(std::int64_t batch, float* packed, TileArgs& args) const {
-    const std::int64_t offset = batch_offset(g_.b, batch);
-    const void* from = element(g_.b.data, g_.b.dtype, offset);
-    if (by_rows_ && offset + last_row_ + in_place_columns_ <= end_) {
-      args.b = static_cast<const float*>(from), args.b_step = g_.b.row_stride;
-      return;
-    }
-    pack_panel(kernels_, {from, g_.b.dtype, g_.b.col_stride, g_.b.row_stride},
-               static_cast<int>(g_.shape.n), g_.shape.k, g_.math, packed, plan_.nr);
-    args.b = packed, args.b_step = plan_.nr;
-  }
-
-  static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads without packing
-  static constexpr std::int64_t kLongestStep = 1'000'000;  // 256 of them fit in 32 bits
-
-  const Gemm& g_;
-  const GemmPlan& plan_;
-  const KernelSet& kernels_;
-  const TileFn* const tiles_;
-  TileFn window_ = nullptr;
-  std::array<std::int32_t, 256> steps_{};  // from the first element of a row of A
-  bool by_rows_ = false;
-  std::int64_t last_row_ = 0, end_ = 0, in_place_columns_ = 0;
-};
-
 void run_split(const Gemm& g, const GemmPlan& plan, const Product& product,
                const KernelSet& kernels, float* memory) {
   const GemmShape& shape = g.shape;
@@ -606,43 +496,6 @@ BAlong along(const Operand& b) {
 
 }  // namespace
 
-namespace {
-
-// A matrix times a column is computed as a row times the transposed matrix: tiles have one row or
-// more and at least a vector of columns.
-bool is_column(const GemmShape& shape) { return shape.n == 1 && shape.m > 1 && shape.batch == 1; }
-
-GemmShape transposed(const GemmShape& shape) {
-  GemmShape out = shape;
-  std::swap(out.m, out.n);
-  return out;
-}
-Operand transposed(const Operand& x) {
-  Operand out = x;
-  std::swap(out.row_stride, out.col_stride);
-  return out;
-}
-
-// Passes the blocks of that row to the epilogue as blocks of the column.
-void transposed_epilogue(void* context, const ResultBlock& block) {
-  const Epilogue& own = *static_cast<const Epilogue*>(context);
-  const Rectangle& row = block.place;
-  own.fn(own.ctx, {block.worker, {row.batch, row.col0, row.col1, 0, 1}, block.data, 1});
-}
-
-void gemm_column(const Gemm& g) {
-  Gemm row = g;
-  row.shape = transposed(g.shape);
-  row.a = transposed(g.b), row.b = transposed(g.a);
-  row.ldc = row.shape.n;
-  Epilogue own = g.epilogue;
-  row.epilogue = {};
-  if (own.fn != nullptr) row.epilogue.fn = transposed_epilogue, row.epilogue.ctx = &own;
-  gemm(row);
-}
-
-}  // namespace
-
 std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b) {
   if (is_column(shape)) return nullptr;  // its plan depends on the other operand
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return nullptr;
@@ -665,7 +518,7 @@ void gemm(const Gemm& g) {
   float* memory = static_cast<float*>(g.workspace);
   product.set_partial_sums(memory);
   memory += num_threads() * plan.partial_sums();
-  if (is_few_tiles(plan)) return SmallProducts(g, plan, kernels).run(memory);
+  if (is_few_tiles(plan)) return gemm_few_tiles(g, plan, kernels, memory);
   if (plan.cut == GemmCut::Batch) return run_batch(g, plan, product, memory);
   if (plan.cut == GemmCut::SplitK) return run_split(g, plan, product, kernels, memory);
   product.set_packed(memory);
@@ -714,7 +567,7 @@ std::size_t gemm_workspace(const GemmShape& shape, Math math, int threads, bool 
     return static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(threads) * sizeof(float);
   std::int64_t floats = most_floats(shape, math, threads, c_is_null);
   if (is_column(shape))  // computed as a row, and its result may have a pitch
-    floats = std::max(floats, most_floats(transposed(shape), math, threads, c_is_null));
+    floats = std::max(floats, most_floats(row_of_column(shape), math, threads, c_is_null));
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

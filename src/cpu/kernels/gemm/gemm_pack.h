@@ -27,6 +27,11 @@ inline const void* element(const void* data, DType dtype, std::int64_t index) {
   return static_cast<const char*>(data) + index * (dtype == DType::Float32 ? 4 : 2);
 }
 
+/// The number of elements before batch `batch` of an operand.
+inline std::int64_t batch_offset(const Operand& x, std::int64_t batch) {
+  return x.batch_offsets != nullptr ? x.batch_offsets[batch] : batch * x.batch_stride;
+}
+
 /// dst[step * width + line] for lines < `lines` <= width <= kMaxNr, zero up to width.
 void pack_panel(const KernelSet& kernels, const PanelSource& source, int lines, std::int64_t k,
                 Math math, float* dst, int width);

@@ -114,6 +114,13 @@ constexpr int kBlockWords = 16;
 constexpr int kMaxDotRows = 6;
 constexpr int kMaxDotTaps = 3;
 
+/// `rows` rows of `count` words each, `pitch` elements apart. `hi` may be null.
+struct ConvertedRows {
+  const void *lo, *hi;
+  DType dtype;
+  std::int64_t rows, count, pitch;
+};
+
 /// Row i of a matrix to pack is `rows[i]`, contiguous along the reduction.
 struct RowSource {
   const void* const* rows = nullptr;
@@ -165,9 +172,8 @@ struct KernelSet {
   /// dst[i] = word of (lo[i], hi[i]); without pairs, or with hi null, of lo[i] alone.
   void (*convert)(const void* lo, const void* hi, DType dtype, std::int64_t count, Math math,
                   float* dst) = nullptr;
-  /// The same for rows of `count` words: sources are src_pitch elements apart, results dst_pitch.
-  void (*convert_rows)(const void* lo, const void* hi, DType dtype, std::int64_t rows,
-                       std::int64_t src_pitch, std::int64_t count, Math math, float* dst,
+  /// The same for several rows, whose results are dst_pitch words apart.
+  void (*convert_rows)(const ConvertedRows& rows, Math math, float* dst,
                        std::int64_t dst_pitch) = nullptr;
   /// dst[row * dst_pitch + i] = src[row * src_pitch + i * step] for i < count.
   void (*take_rows)(const float* src, std::int64_t rows, std::int64_t src_pitch, std::int64_t step,

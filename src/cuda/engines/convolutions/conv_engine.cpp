@@ -275,9 +275,11 @@ const char* conv_refusal(const Target& target, const Region& region, std::span<c
   ConvShape shape;
   if (const char* why = conv_shape(region, values, shape)) return why;
   if (!any_size && shape.flops() > kMostFlops && (target.cudnn || shape.filter_gradient))
-    return "too large a convolution";
-  if (conv_configs(target.model, shape, 1).empty()) return "its patches do not fit on chip";
-  if (shape.images * shape.rows.result > 65535 || shape.groups > 65535) return "too many pieces";
+    return "leaves large convolutions to faster engines";
+  if (conv_configs(target.model, shape, 1).empty())
+    return "has too little shared memory for the patches of this convolution";
+  if (shape.images * shape.rows.result > 65535 || shape.groups > 65535)
+    return "needs a larger grid than a launch can have";
   return nullptr;
 }
 
@@ -286,12 +288,15 @@ const char* conv_refusal(const Target& target, const Region& region, std::span<c
 const char* no_reductions(const Region& region, std::span<const Value> values) {
   constexpr std::uint32_t kAllButRows = 5;  // of [batch, rows, columns]
   if (region.contraction.op == Op::Conv2dWeightGrad) return no_channel_sums(region);
-  if (!reduces_channels(region)) return "reduces only channels and filter gradients";
+  if (!reduces_channels(region))
+    return "reduces only weight gradients, and feature maps by channel";
   for (const MapReduce& reduce : region.map.reduces) {
-    if (reduce.axes != kAllButRows) return "reduces channels along rows";
+    if (reduce.axes != kAllButRows)
+      return "reduces by channel only where a channel is a row of the result";
     for (const DType dtype :
          {region.map.instrs[at(reduce.source)].dtype, values[at(reduce.value)].dtype})
-      if (!is_floating(dtype) || dtype == DType::Float64) return "reduces channels in float32";
+      if (!is_floating(dtype) || dtype == DType::Float64)
+        return "reduces by channel in float32 only";
   }
   return nullptr;
 }

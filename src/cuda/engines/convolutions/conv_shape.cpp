@@ -139,27 +139,26 @@ class Shaper {
 
 const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape) {
   const Contraction& c = region.contraction;
-  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
-    return "it is not a convolution";
-  if (c.channels_last) return "its result is channels-last";
+  if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "runs convolutions only";
+  if (c.channels_last) return "does not write channels-last results";
   shape.image_dtype = values[at(c.a.value)].dtype;
   shape.other_dtype = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, shape.image_dtype, shape.other_dtype})
-    if (!is_staged(dtype)) return "neither float32 nor a 16-bit type";
+    if (!is_staged(dtype)) return "takes float32 and 16-bit types only";
   shape.math = math_of(c, shape.image_dtype, shape.other_dtype);
-  if (shape.math == GemmMath::Fp32) return "it computes in float32";
+  if (shape.math == GemmMath::Fp32) return "computes in tf32 and 16-bit types only, not in float32";
   if (c.out_shape.numel() == 0 || c.a_shape.numel() == 0 || c.b_shape.numel() == 0)
-    return "it is empty";
+    return "does not run empty convolutions";
   const ConvAttrs v = c.attrs.conv;
   if (c.op == Op::Conv2dInputGrad && (v.stride_h != 1 || v.stride_w != 1))
-    return "the gradient of a strided convolution";
+    return "computes input gradients only of convolutions with stride 1";
   const Shape& y = c.b_shape;
   if (c.op == Op::Conv2dWeightGrad &&
       ((y[3] != 1 && c.b.stride[3] != 1) || (y[2] != 1 && c.b.stride[2] != y[3])))
-    return "the gradient's pixels are not contiguous";
+    return "takes a gradient with contiguous pixels only";
   if (std::max({reach_of(c.a, c.a_shape), reach_of(c.b, c.b_shape), c.out_shape.numel()}) >=
       kMostPlaces)
-    return "too large for 32-bit offsets";
+    return "takes only tensors that 32-bit offsets can address";
   shape.vector = shape.math == GemmMath::Tf32 ? 4 : 8;
   shape.reduces_channels =
       c.op != Op::Conv2dWeightGrad && c.has_epilogue && !region.map.reduces.empty();

@@ -74,23 +74,29 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   const bool forward = c.op == Op::Conv2d && c.channels_last;
   if (region.kind != RegionKind::Contraction || (!forward && c.op != Op::Conv2dWeightGrad))
-    return "not a convolution with a channels-last result";
+    return "runs only weight gradients, and convolutions with a channels-last result";
   const DType compute = c.compute();
   const bool half = compute == DType::BFloat16 || compute == DType::Float16;
   for (const View* view : {&c.a, &c.b})
-    if (!half || values[at(view->value)].dtype != compute) return "operands that are not 16-bit";
+    if (!half || values[at(view->value)].dtype != compute)
+      return "takes two operands of the same 16-bit type only";
   const ConvAttrs& v = c.attrs.conv;
   const ImageSizes s(c);
-  if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "groups or dilation";
-  if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip) return "more than a few channels";
-  if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters) return "another number of filters";
-  if (s.has_many_taps() && v.stride_w % 2 != 0) return "many taps in odd steps";
-  if (!has_layout(c.a, s.x, false)) return "an image that is not stored by planes";
+  if (v.groups != 1 || v.dil_h != 1 || v.dil_w != 1) return "does not support groups or dilation";
+  if (s.x[1] > kMostChannels || s.taps() > kMostTapsOnChip)
+    return "takes inputs with few channels and small filters only";
+  if (s.w[0] % kFilterStep != 0 || s.w[0] > kMostFilters)
+    return "does not support this number of filters";
+  if (s.has_many_taps() && v.stride_w % 2 != 0)
+    return "needs an even horizontal stride for filters of this size";
+  if (!has_layout(c.a, s.x, false)) return "takes NCHW inputs only";
   if (s.by_filter && (!has_layout(c.b, s.y, true) || c.b.offset % 8 != 0))
-    return "a gradient that is not channels-last";
-  if (2 * s.shared(v) > kMostShared) return "its patches do not fit on chip";
-  if (s.x.numel() == 0 || s.y.numel() == 0) return "it is empty";
-  if (std::max(s.x.numel(), s.y.numel()) >= std::int64_t{1} << 31) return "too large";
+    return "takes a channels-last gradient only, aligned to 16 bytes";
+  if (2 * s.shared(v) > kMostShared)
+    return "has too little shared memory for the patches of this convolution";
+  if (s.x.numel() == 0 || s.y.numel() == 0) return "does not run empty convolutions";
+  if (std::max(s.x.numel(), s.y.numel()) >= std::int64_t{1} << 31)
+    return "takes tensors of less than 2^31 elements only";
   return nullptr;
 }
 
@@ -99,10 +105,11 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
 const char* prologue_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
-    return "applies no prologue to images or filters";
-  constexpr const char* kElsewhere = "computes gradients of values in another layout";
+    return "applies a prologue only to the gradient that a weight gradient reads";
+  constexpr const char* kElsewhere =
+      "applies only prologues whose operands have the gradient's layout or one element per filter";
   if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
-    return "computes gradients that are not 16-bit";
+    return "applies only prologues with a 16-bit result";
   for (const MapInstr& instr : region.prologue_b.instrs) {
     if (instr.code == MapCode::Random) return "generates no random numbers in a prologue";
     if (instr.code != MapCode::Load) continue;
@@ -281,7 +288,7 @@ class ImageEngine final : public Engine {
     if (region.has_prologue()) can.no_prologues = prologue_refusal(region, values);
     can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
                             ? no_channel_sums(region)
-                            : "reduces gradients of filters only";
+                            : "reduces weight gradients only";
     return can;
   }
 

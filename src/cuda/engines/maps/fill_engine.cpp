@@ -30,23 +30,23 @@ const char* fill_refusal(const Region& region, std::span<const Value> values,
   const MapProgram& map = region.map;
   if (region.kind != RegionKind::Map || map.stores.size() != 1 || !map.reduces.empty() ||
       map.instrs.empty() || map.instrs[0].code != MapCode::Number)
-    return "it does more than write one number";
+    return "only fills a tensor with one number";
   const MapInstr& number = map.instrs[0];
   for (std::size_t i = 1; i < map.instrs.size(); ++i) {
     const MapInstr& instr = map.instrs[i];
     if (instr.code != MapCode::Compute || instr.op != Op::Cast || instr.dtype != number.dtype)
-      return "it computes";
+      return "only fills a tensor with one number, and does not compute";
   }
   const View& view = map.stores[0].view;
   const Value& out = values[static_cast<std::size_t>(view.value)];
   if (out.dtype != number.dtype || !is_contiguous(view, map.space) ||
       map.space.numel() != out.shape.numel())
-    return "it writes a part of a value";
+    return "fills whole tensors only";
   const auto bits =
       static_cast<std::uint64_t>(repeated_bits(out.dtype, number.attrs.as<ConstantAttrs>().value));
   pattern = {view.value, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32),
              out.shape.numel() * static_cast<std::int64_t>(item_size(out.dtype))};
-  return pattern.possible() ? nullptr : "the driver does not support this pattern";
+  return pattern.possible() ? nullptr : "fills only with a number whose bits the driver can repeat";
 }
 
 class FillKernel final : public Kernel {

@@ -112,7 +112,7 @@ class MapEngine final : public Engine {
   const char* name() const override { return "generated"; }
   bool claims(const Region& region, std::span<const Value>, std::string* why) const override {
     if (region.kind == RegionKind::Map || region.kind == RegionKind::Joined) return true;
-    *why = "not a map";
+    *why = "runs map regions only (element-wise operations and reductions)";
     return false;
   }
   Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
@@ -129,7 +129,7 @@ class MapEngine final : public Engine {
     if (!sizes.never_waits) {
       *why = "in one launch blocks would have to wait for one another";
     } else if (!sizes.fits) {
-      *why = "together they take more arguments than a launch";
+      *why = "together the phases need more arguments than a launch can have";
     } else if (saved > 0) {
       return saved;
     }

@@ -81,16 +81,18 @@ LaunchShare share_of(const Part& part) {
 }
 
 const char* refusal_of(const Part& part) {
-  if (part.threads != kJoinedThreads) return "keeps rows in blocks of another size";
-  return part.arguments.words.size() <= kPartWords ? nullptr : "takes too many arguments";
+  if (part.threads != kJoinedThreads) return "needs thread blocks of another size";
+  return part.arguments.words.size() <= kPartWords
+             ? nullptr
+             : "needs more arguments than a part of a launch can have";
 }
 
 }  // namespace
 
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share) {
-  if (region.kind != RegionKind::Map) return "not a map";
+  if (region.kind != RegionKind::Map) return "is not a map region";
   LoopNests nests = split_into_loop_nests(region.map, values);
-  if (nests.nests.size() != 1) return "takes several kernels";
+  if (nests.nests.size() != 1) return "needs several kernels";
   const Part part = print_part(nests.nests[0], nests, {kJoinedThreads, false});
   share = share_of(part);
   return refusal_of(part);

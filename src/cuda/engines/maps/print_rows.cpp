@@ -263,6 +263,29 @@ class RowsPrinter : RowForm {
     for (const int i : reduced) print_reduced(out, i);
   }
 
+  /// The loop over the N neighbouring elements of a lane.
+  void print_lane_elements(CodeWriter& out, int p, const std::vector<bool>& needed,
+                           const std::vector<int>& reduced) {
+    out.line("#pragma unroll");
+    out.line("for (int i = 0; i < N; ++i) {");
+    for (int i = 0; i < count(); ++i)
+      if (needed[at(i)]) print_element(out, i);
+    for (const int i : reduced) {
+      const Reduction& r = reductions_[at(i)];
+      out.line(cat("g", i, " = ", r.function(), "::combine(g", i, ", ",
+                   r.element(printer_.get(instr(i).args[0]), "static_cast<long long>(j + i)"),
+                   ");"));
+    }
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      if (depths_[at(map_.reduces[r].source)] == p)
+        out.line(cat("of", r, "[s][i] = ", columns_[r].function(), "::combine(of", r, "[s][i], ",
+                     columns_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
+    for (std::size_t s = 0; s < map_.stores.size(); ++s)
+      if (store_pass(s) == p && !once_a_row(s))
+        out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
+    out.line("}");
+  }
+
   void print_elements_of(CodeWriter& out, int p, const std::vector<bool>& needed,
                          const std::vector<int>& reduced, bool any_load) {
     for (int i = 0; keeps_ && i < count(); ++i) {
@@ -297,24 +320,7 @@ class RowsPrinter : RowForm {
       if (needed[at(i)] && counts_columns_left(i))
         out.line(
             cat("const int left", i, " = columns_left(", printer_.get(instr(i).args[1]), ", j);"));
-    out.line("#pragma unroll");
-    out.line("for (int i = 0; i < N; ++i) {");
-    for (int i = 0; i < count(); ++i)
-      if (needed[at(i)]) print_element(out, i);
-    for (const int i : reduced) {
-      const Reduction& r = reductions_[at(i)];
-      out.line(cat("g", i, " = ", r.function(), "::combine(g", i, ", ",
-                   r.element(printer_.get(instr(i).args[0]), "static_cast<long long>(j + i)"),
-                   ");"));
-    }
-    for (std::size_t r = 0; r < columns_.size(); ++r)
-      if (depths_[at(map_.reduces[r].source)] == p)
-        out.line(cat("of", r, "[s][i] = ", columns_[r].function(), "::combine(of", r, "[s][i], ",
-                     columns_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
-    for (std::size_t s = 0; s < map_.stores.size(); ++s)
-      if (store_pass(s) == p && !once_a_row(s))
-        out.line(cat("y", s, "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
-    out.line("}");
+    print_lane_elements(out, p, needed, reduced);
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s)) printer_.save_row(out, s);
     close_steps(out, inside());

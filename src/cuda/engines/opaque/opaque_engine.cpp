@@ -54,25 +54,26 @@ class OpaqueEngine final : public Engine {
 
  private:
   static const char* refusal(const Region& region, std::span<const Value> values) {
-    if (region.kind != RegionKind::Opaque) return "it is not an opaque region";
+    if (region.kind != RegionKind::Opaque)
+      return "runs opaque regions only (single operations that are not fused)";
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort || o.op == Op::OwnKernel) return nullptr;
     if (is_attention(o.op))
       return values[static_cast<std::size_t>(o.inputs[0])].dtype == DType::Float64
-                 ? "attention in float64"
+                 ? "has no attention in float64"
                  : nullptr;
     // A pooling's maxima may have no reader, so that only their tap numbers are stored.
     const ValueId typed = o.out() == kNoValue ? o.inputs[0] : o.out();
     const DType dtype = values[static_cast<std::size_t>(typed)].dtype;
     if (is_movement(o.op))
-      return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of bools" : nullptr;
+      return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "does not add bools" : nullptr;
     if (!is_pool(o.op) && !is_softmax(o.op) && !is_response(o.op))
-      return "neither pooling, normalisation, movement nor softmax";
-    if (!is_floating(dtype)) return "pooling and softmax of integers";
+      return "runs attention, pooling, response normalisation, softmax, sorting and movement only";
+    if (!is_floating(dtype)) return "pools and normalises floating-point numbers only";
     if (is_pool(o.op))
       for (const Shape& shape : o.shapes)
         if (shape.rank() == 4 && needs_wide(shape[2] * shape[3]))
-          return "images of 2^30 pixels and more";
+          return "pools images of less than 2^30 pixels only";
     return nullptr;
   }
 

@@ -61,21 +61,22 @@ MatrixRows piece_of(const MatrixOperand& b, std::int64_t first, std::int64_t col
 
 const char* bf16x6_refusal(const Target& target, const Region& region,
                            std::span<const Value> values, MatrixShape& shape, std::string* why) {
-  if (target.arch != 90) return "no Hopper GPU";
+  if (target.arch != 90) return "needs a Hopper GPU (compute capability 9.0)";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is not a matrix product";
+    return "runs matrix products only";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
-    if (dtype != kFloat) return "not float32 throughout";
-  if (c.tf32()) return "it computes in tf32";
+    if (dtype != kFloat) return "computes in float32 of float32 operands only";
+  if (c.tf32()) return "computes in float32 only, not in tf32";
   if (!matrix_shape(c, shape, why)) return "";
-  if (shape.batch != 1) return "several matrices on the right";
-  if (!is_readable(shape.a.rows)) return "lines that are not multiples of 16 bytes";
-  if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "too large a workspace";
+  if (shape.batch != 1) return "takes one right matrix only, not a batch of them";
+  if (!is_readable(shape.a.rows)) return "takes rows that are aligned to 16 bytes only";
+  if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "would need too large a workspace";
   if (!region.map.reduces.empty() && pieces_of(shape) > 1)
-    return "reductions of a result that is computed in pieces";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
+    return "does not reduce a result that it computes in pieces";
+  if (target.ordinal >= 0 && !has_tensor_maps())
+    return "needs tensor maps, which this driver does not have";
   return nullptr;
 }
 
@@ -226,7 +227,8 @@ class Bf16x6Engine final : public Engine {
               std::string* why) const override {
     MatrixShape shape;
     const char* reason = bf16x6_refusal(target_, region, values, shape, why);
-    if (reason == nullptr && !is_worth_parts(shape)) reason = "too small a product";
+    if (reason == nullptr && !is_worth_parts(shape))
+      reason = "leaves small products to other engines";
     return is_claimed(reason, why);
   }
 

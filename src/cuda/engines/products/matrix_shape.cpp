@@ -80,12 +80,13 @@ bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why) {
   Batches batches;
   for (int d = rank - 3; d >= 0; --d)
     if (!batches.add(c.a_shape[d], c.a.stride[d], c.b.stride[d]))
-      return refuse(why, "several batch axes");
-  if (c.out_shape.numel() == 0 || shape.k == 0) return refuse(why, "an empty product");
+      return refuse(why, "takes only batch axes that merge into one");
+  if (c.out_shape.numel() == 0 || shape.k == 0) return refuse(why, "does not run empty products");
   if (!find_contiguous_axis(shape.a, c.a, rank - 2, shape.m, shape.k) ||
       !find_contiguous_axis(shape.b, c.b, rank - 2, shape.k, shape.n))
-    return refuse(why, "an operand without a contiguous axis");
-  if (batches.stride_a < 0 || batches.stride_b < 0) return refuse(why, "a flipped batch axis");
+    return refuse(why, "takes only operands with a contiguous axis");
+  if (batches.stride_a < 0 || batches.stride_b < 0)
+    return refuse(why, "takes no flipped batch axis");
   // One right matrix for all batches: the batches become more rows on the left.
   MatrixRows& left = shape.a.rows;
   if (batches.size > 1 && batches.stride_b == 0 && shape.a.plain &&
@@ -100,7 +101,7 @@ bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why) {
   shape.b.rows.batch_stride = batches.stride_b;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (shape.m > kMost || shape.n > kMost || shape.k > kMost || shape.batch > kMost)
-    return refuse(why, "sizes beyond 31 bits");
+    return refuse(why, "takes sizes below 2^31 only");
   return true;
 }
 

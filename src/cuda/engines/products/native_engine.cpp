@@ -205,14 +205,14 @@ class EmptyKernel final : public Kernel {
 };
 
 const char* refusal(const Region& region, std::span<const Value> values) {
-  if (region.kind != RegionKind::Contraction) return "it is not a contraction";
+  if (region.kind != RegionKind::Contraction) return "runs matrix products and convolutions only";
   const Contraction& c = region.contraction;
   const DType a = operand_dtype(region.prologue_a, values[at(c.a.value)].dtype),
               b = operand_dtype(region.prologue_b, values[at(c.b.value)].dtype);
-  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "it multiplies bools";
+  if (is_bool(a) || is_bool(b) || is_bool(c.dtype)) return "does not multiply bools";
   const bool whole = !is_floating(c.dtype);
   if (whole == is_floating(a) || whole == is_floating(b))
-    return "its operands mix integers and floating-point numbers";
+    return "does not mix integers and floating-point numbers";
   return nullptr;
 }
 

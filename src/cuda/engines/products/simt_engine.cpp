@@ -113,19 +113,21 @@ bool is_countable(const MatrixOperand& operand) {
 const char* refusal(const Region& region, std::span<const Value> values, MatrixShape& shape,
                     std::string* why) {
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is not a matrix product";
+    return "runs matrix products only";
   const Contraction& c = region.contraction;
   for (const DType dtype :
        {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
-    if (dtype != DType::Float32) return "not float32 throughout";
-  if (c.tf32()) return "it computes in tf32";
+    if (dtype != DType::Float32) return "computes in float32 of float32 operands only";
+  if (c.tf32()) return "computes in float32 only, not in tf32";
   if (!matrix_shape(c, shape, why)) return "";
-  if (shape.batch != 1) return "several matrices on the right";
-  if (shape.m != c.a_shape[c.a_shape.rank() - 2]) return "several matrices on the left";
-  if (!shape.b.plain) return "columns that are contiguous along the inner sum";
-  if (!is_countable(shape.a) || !is_countable(shape.b)) return "matrices beyond 30 bits";
+  if (shape.batch != 1) return "takes one right matrix only, not a batch of them";
+  if (shape.m != c.a_shape[c.a_shape.rank() - 2])
+    return "takes one left matrix only, not a batch of them";
+  if (!shape.b.plain) return "takes a right matrix with contiguous rows only";
+  if (!is_countable(shape.a) || !is_countable(shape.b))
+    return "takes matrices of less than 2^30 elements only";
   if (!is_aligned(shape.b) || (!shape.a.plain && !is_aligned(shape.a)))
-    return "lines that are not multiples of 16 bytes";
+    return "takes rows that are aligned to 16 bytes only";
   return nullptr;
 }
 
@@ -252,7 +254,7 @@ class SimtEngine final : public Engine {
               std::string* why) const override {
     MatrixShape shape;
     const char* reason = refusal(region, values, shape, why);
-    if (reason == nullptr && !is_worth(shape)) reason = "too small a product";
+    if (reason == nullptr && !is_worth(shape)) reason = "leaves small products to other engines";
     return is_claimed(reason, why);
   }
 

@@ -51,21 +51,22 @@ bool is_in_place(const MatrixOperand& operand, bool inner_is_k) {
 
 const char* refusal(const Target& target, const Region& region, std::span<const Value> values,
                     MatrixShape& shape, std::string* why) {
-  if (target.arch != 90) return "no Hopper GPU";
+  if (target.arch != 90) return "needs a Hopper GPU (compute capability 9.0)";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
-    return "it is not a matrix product";
+    return "runs matrix products only";
   const Contraction& c = region.contraction;
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
   for (const DType dtype : {c.dtype, a, b})
-    if (dtype != DType::Float32 && !is_short(dtype)) return "neither float32 nor a 16-bit type";
+    if (dtype != DType::Float32 && !is_short(dtype)) return "takes float32 and 16-bit types only";
   const bool tf32 = !is_short(operand_dtype(c, values));
-  if (tf32 && !c.tf32()) return "it does not compute in a 16-bit type or tf32";
-  if (tf32 && (is_short(a) || is_short(b))) return "tf32 of a 16-bit operand";
+  if (tf32 && !c.tf32()) return "computes in 16-bit types and tf32 only, not in float32";
+  if (tf32 && (is_short(a) || is_short(b))) return "computes in tf32 of float32 operands only";
   if (!matrix_shape(c, shape, why)) return "";
-  if (shape.batch != 1) return "several matrices on the right";
+  if (shape.batch != 1) return "takes one right matrix only, not a batch of them";
   if (tf32 && is_in_place(shape.a, shape.a.plain) != is_in_place(shape.b, !shape.b.plain))
-    return "tf32 operands, only one of them contiguous along the inner sum";
-  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver has no tensor maps";
+    return "needs both tf32 operands or none to be contiguous along the reduction";
+  if (target.ordinal >= 0 && !has_tensor_maps())
+    return "needs tensor maps, which this driver does not have";
   return nullptr;
 }
 
@@ -269,7 +270,7 @@ class WgmmaEngine final : public Engine {
     const char* reason = refusal(target_, region, values, shape, why);
     if (reason == nullptr &&
         !wgmma_is_worth(target_.model, wgmma_class(sizes_of(region, values, shape))))
-      reason = "too small a product";
+      reason = "leaves small products to other engines";
     return is_claimed(reason, why);
   }
 

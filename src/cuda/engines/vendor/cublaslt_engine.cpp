@@ -475,12 +475,14 @@ class LtEngine final : public Engine {
 
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {
-    if (!target_.cublaslt) return "cuBLASLt was not found";
-    if (region.kind != RegionKind::Contraction) return "it is not a matrix product";
+    if (!target_.cublaslt) return "needs cuBLASLt, which was not found";
+    if (region.kind != RegionKind::Contraction)
+      return "runs only matrix products, and convolutions that are matrix products";
     const Contraction product = as_product(region.contraction);
-    if (product.op != Op::Matmul) return "it is not a matrix product";
+    if (product.op != Op::Matmul)
+      return "runs only matrix products, and convolutions that are matrix products";
     if (region.contraction.op != Op::Matmul && !is_aligned(product))
-      return "images whose channels are not aligned to 8 bytes";
+      return "takes convolutions only if each channel of an image is a multiple of 8 bytes";
     return vendor_refusal(region.contraction, values);
   }
 

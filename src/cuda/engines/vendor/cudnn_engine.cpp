@@ -457,29 +457,32 @@ class CudnnEngine final : public Engine {
       if (!c.tf32()) choice.fused = false;
     }
     if (choice.channels_last && !may_transpose(c, values))
-      throw NotSupported("channels-last images of these types or sizes are not passed to cuDNN");
+      throw NotSupported(
+          "takes channels-last images only with a multiple of 8 channels, in tf32 or a 16-bit "
+          "type");
     return choice;
   }
 
   const char* refusal(const Region& region, std::span<const Value> values) const {
-    if (!target_.cudnn) return "cuDNN was not found";
+    if (!target_.cudnn) return "needs cuDNN, which was not found";
     const Contraction& c = region.contraction;
     if (region.kind != RegionKind::Contraction || c.op == Op::Matmul)
-      return "it is not a convolution";
+      return "runs convolutions only";
     if (const char* reason = vendor_refusal(c, values); reason != nullptr) return reason;
     for (const View* view : {&c.a, &c.b})
       if (at(view->offset) * item_size(values[at(view->value)].dtype) % 16 != 0)
-        return "an operand that is not aligned to 16 bytes";
+        return "takes operands that are aligned to 16 bytes only";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
-      return "an empty convolution";
+      return "does not run empty convolutions";
     for (const auto& [view, shape] : {std::pair(&c.a, &c.a_shape), std::pair(&c.b, &c.b_shape)}) {
       const auto planes = transposes(*view, *shape, false);
-      if (!planes) return "an operand in a memory order that it does not support";
+      if (!planes) return "does not support the memory order of an operand";
       if (!planes->empty() && c.compute() == DType::Float64)
-        return "a float64 operand in another order";
+        return "takes float64 operands in NCHW order only";
     }
     if (keeps_last(c) && !may_transpose(c, values))
-      return "channels-last images whose channels are not a multiple of 8";
+      return "takes channels-last images only with a multiple of 8 channels, in tf32 or a 16-bit "
+             "type";
     return nullptr;
   }
 

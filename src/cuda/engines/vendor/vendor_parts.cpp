@@ -11,15 +11,18 @@
 
 namespace tenon::cuda {
 const char* vendor_refusal(const Contraction& c, std::span<const Value> values) {
-  if (!is_floating(c.compute()) || !is_floating(c.dtype)) return "whole numbers";
+  if (!is_floating(c.compute()) || !is_floating(c.dtype))
+    return "takes floating-point numbers only";
   for (const View* view : {&c.a, &c.b}) {
     const DType dtype = values[at(view->value)].dtype;
-    if (!is_floating(dtype)) return "whole numbers";
-    if (dtype != c.compute() && !vendor_is_short(c.compute())) return "operands of several types";
+    if (!is_floating(dtype)) return "takes floating-point numbers only";
+    if (dtype != c.compute() && !vendor_is_short(c.compute()))
+      return "takes operands only of the type in which it computes";
   }
   const bool wide = c.compute() == DType::Float64;
-  if (wide != (c.dtype == DType::Float64)) return "a result of another precision";
-  if (vendor_is_short(c.dtype) && c.dtype != c.compute()) return "a result of another precision";
+  if (wide != (c.dtype == DType::Float64)) return "does not convert a result from or to float64";
+  if (vendor_is_short(c.dtype) && c.dtype != c.compute())
+    return "computes a 16-bit result of operands of the same type only";
   return nullptr;
 }
 
