@@ -112,7 +112,7 @@ list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|progra
 list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
 # Loops that no step of a training waits for, compiled without what -O3 adds.
 set(TENON_LOOP_SOURCES ${TENON_HOT_SOURCES})
-list(FILTER TENON_LOOP_SOURCES INCLUDE REGEX "/src/(cpu/engines/reference|data/(drawn|tokens))/")
+list(FILTER TENON_LOOP_SOURCES INCLUDE REGEX "/src/(cpu/engines/reference|cpu/kernels/fourier|data/(drawn|tokens))/")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_LOOP_SOURCES})
 # Code whose loops must be vectorized and gain nothing from the rest of -O3, which makes it a fifth to a quarter larger: what moves
 # elements, sorts them, runs the tiles of a fused region, and calls the tiles of matrix products and convolutions.
@@ -120,9 +120,9 @@ set(TENON_VECTOR_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_VECTOR_SOURCES INCLUDE REGEX "/src/cpu/(engines/run|kernels/(attention|gemm|conv|pool))/|/src/cpu/kernels/(sort|recurrence)")
 list(FILTER TENON_VECTOR_SOURCES EXCLUDE REGEX "_(avx2|avx512|amx|neon|base)\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_VECTOR_SOURCES})
-# Digits are drawn at every epoch. Vectorized, they take as long as with -O3.
+# Digits are drawn at every epoch, and Fourier transforms are waited for. Vectorized, they take as long as with -O3.
 foreach(source ${TENON_LOOP_SOURCES})
-  if(source MATCHES "/data/drawn/digit")
+  if(source MATCHES "/data/drawn/digit|/cpu/kernels/fourier/")
     set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-ftree-vectorize>)
   endif()
 endforeach()

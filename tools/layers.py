@@ -74,6 +74,7 @@ INNER = {
         "tile": ["."],  # element-wise programs over tiles of memory
         "attention": ["gemm", "tile", "."],
         "conv": ["gemm", "."],
+        "fourier": ["."],
         "pool": ["gemm", "."],
     },
     "src/cuda/kernels": {

@@ -1,12 +1,12 @@
 // Fourier transforms: what torch.fft holds, and spectrograms.
 //
-// Names, shapes and results are those of torch.fft, with Complex (complex.h) for complex numbers. A
-// transform is composed from products with small Fourier matrices (J. Cooley and J. Tukey, "An
-// algorithm for the machine calculation of complex Fourier series", 1965), so it runs on every
-// device and has gradients of every order. Lengths with a prime factor above 512 use convolutions
-// (L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform",
-// 1970). Results are float32, or float64 for float64; the products are computed in this dtype
-// whatever the precision is set to.
+// Names, shapes and results are those of torch.fft, with Complex (complex.h) for complex numbers.
+// Lengths are factorized (J. Cooley and J. Tukey, "An algorithm for the machine calculation of
+// complex Fourier series", 1965). CPUs have kernels for prime factors up to 61; on GPUs a transform
+// is composed from products with small Fourier matrices, for prime factors up to 512. Other lengths
+// use convolutions (L. Bluestein, "A linear filtering approach to the computation of discrete
+// Fourier transform", 1970). Transforms have gradients of every order. Results are float32, or
+// float64 for float64; they are computed in this dtype whatever the precision is set to.
 #pragma once
 
 #include <cstdint>

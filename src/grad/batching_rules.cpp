@@ -112,6 +112,11 @@ Attrs behind_batch(const Node& node) {
   if (const auto* axis = node.attrs.get_if<AxisAttrs>()) return AxisAttrs{axis->axis + 1};
   if (const auto* along = node.attrs.get_if<RecurrenceAttrs>())
     return RecurrenceAttrs{along->axis + 1, along->kind, along->reverse};
+  if (const auto* transform = node.attrs.get_if<FourierAttrs>()) {
+    FourierAttrs attrs = *transform;
+    ++attrs.axis;
+    return attrs;
+  }
   if (const auto* permute = node.attrs.get_if<PermuteAttrs>()) return behind_batch(*permute, rank);
   if (const auto* slice = node.attrs.get_if<SliceAttrs>()) return behind_batch(*slice, rank);
   if (const auto* margin = node.attrs.get_if<PadAttrs>()) return behind_batch(*margin, rank);
@@ -152,6 +157,7 @@ std::vector<Tensor> composite(const BatchedNode& of) {
     case Op::Formula:
       return of_formula(of);
     case Op::Recurrence:
+    case Op::Fourier:
     case Op::ScatterMax:
     case Op::ScatterMin:
     case Op::Softmax:

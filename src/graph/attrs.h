@@ -96,6 +96,17 @@ struct RecurrenceAttrs {
   std::int64_t reverse = 0;  // from the last element to the first; not for indices
 };
 
+/// Fourier: results X[k] = scale Σ x[j] exp(∓2πi jk / length) along an axis, with + if `inverse`,
+/// for k below `kept`. Numbers behind the given ones are zero or, if `mirrored`, conjugates: x[j] =
+/// conj x[length - j]; then length / 2 + 1 numbers are given, of which the first and the middle one
+/// are taken to be real, and the second result is zero.
+struct FourierAttrs {
+  std::int32_t axis = 0;
+  std::int16_t inverse = 0, mirrored = 0;
+  std::int64_t length = 1, kept = 1;
+  double scale = 1;
+};
+
 /// ToDevice.
 struct DeviceAttrs {
   std::int32_t kind = 0, index = 0;
@@ -316,10 +327,10 @@ class Attrs {
   using Shared = std::shared_ptr<const T>;
   std::variant<std::monostate, ConstantAttrs, AxisAttrs, RandomAttrs, ReduceAttrs, PermuteAttrs,
                DeviceAttrs, ResultAttrs, AttentionAttrs, CollectiveAttrs, FormulaAttrs,
-               RecurrenceAttrs, Shared<SortAttrs>, Shared<SliceAttrs>, Shared<PadAttrs>,
-               Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>, Shared<CondAttrs>,
-               Shared<ResponseAttrs>, Shared<HostCallAttrs>, Shared<FunctionAttrs>,
-               Shared<ElementAttrs>>
+               RecurrenceAttrs, Shared<SortAttrs>, Shared<FourierAttrs>, Shared<SliceAttrs>,
+               Shared<PadAttrs>, Shared<ContractionAttrs>, Shared<PoolAttrs>, Shared<ScanAttrs>,
+               Shared<CondAttrs>, Shared<ResponseAttrs>, Shared<HostCallAttrs>,
+               Shared<FunctionAttrs>, Shared<ElementAttrs>>
       value_;
 };
 

@@ -65,10 +65,12 @@ constexpr bool is_complete() {
   for (std::size_t i = 0; i < kTable.rows.size(); ++i) {
     const OpInfo& info = kTable.rows[i];
     const Given& given = kTable.given[i];
-    if (!given.infer || (info.kind == OpKind::Composite) != given.decompose ||
-        (info.kind == OpKind::Attention || info.kind == OpKind::Function) !=
-            given.decompose_result ||
-        has_trait(info.op, kSeveralResults) != given.infer_result)
+    const bool several = has_trait(info.op, kSeveralResults);
+    const bool composite = info.kind == OpKind::Composite;
+    if (!given.infer || (composite && !several) != given.decompose ||
+        (info.kind == OpKind::Attention || info.kind == OpKind::Function ||
+         (composite && several)) != given.decompose_result ||
+        several != given.infer_result)
       return false;
   }
   return kRules == kOpCount;

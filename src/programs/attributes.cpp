@@ -75,6 +75,19 @@ void each_field(RecurrenceAttrs& attrs, AttributeFields& field) {
   field_by_name(field, "kind", kind, kRecurrenceKinds);
   field("reverse", reverse);
 }
+void each_field(FourierAttrs& attrs, AttributeFields& field) {
+  auto& [axis, inverse, mirrored, length, kept, scale] = attrs;
+  std::int64_t wide = axis, backwards = inverse, conjugates = mirrored;
+  field("axis", wide);
+  field("inverse", backwards);
+  field("mirrored", conjugates);
+  axis = std::in_range<std::int32_t>(wide) ? static_cast<std::int32_t>(wide) : -1;
+  inverse = backwards != 0 ? 1 : 0;
+  mirrored = conjugates != 0 ? 1 : 0;
+  field("length", length);
+  field("kept", kept);
+  field("scale", scale);
+}
 void each_field(ConvAttrs& attrs, AttributeFields& field) {
   auto& [stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups] = attrs;
   field("stride_h", stride_h);
@@ -177,6 +190,8 @@ bool visit_attributes(Op op, Attrs& attrs, AttributeFields& fields) {
     case Op::ScatterMax:
     case Op::ScatterMin:
       return visit<AxisAttrs>(attrs, fields);
+    case Op::Fourier:
+      return visit<FourierAttrs>(attrs, fields);
     case Op::Recurrence:
       return visit<RecurrenceAttrs>(attrs, fields);
     case Op::Random:

@@ -2,6 +2,7 @@
 // scattering, 1-D and 3-D convolutions, interpolation, classification losses.
 #include <cmath>
 
+#include <tenon/fft.h>
 #include <tenon/functional.h>
 #include <tenon/pooling.h>
 
@@ -56,6 +57,27 @@ void add_statistics(Cases& cases) {
     add(
         cases, "cumprod" + shape.str(), {{shape, 0.8, 1.2}},
         [axis = axis](const Tensors& x) { return cumprod(x[0], axis); }, 1e-5);
+  }
+  for (const auto& [shape, axis] : {std::pair<Shape, int>{{2, 6}, 1},
+                                    {{3, 70}, 1},
+                                    {{7, 3}, 0},
+                                    {{2, 5, 17}, -2},
+                                    {{0, 4}, 1}}) {
+    add(
+        cases, "rfft" + shape.str(), {{shape}},
+        [axis = axis](const Tensors& x) { return square(fft::rfft(x[0], {}, axis).imaginary); },
+        1e-5);
+    add(
+        cases, "irfft" + shape.str(), {{shape}, {shape}},
+        [axis = axis](const Tensors& x) { return fft::irfft(Complex(x[0], x[1]), 11, axis); },
+        1e-5);
+    add(
+        cases, "ifft" + shape.str(), {{shape}, {shape}},
+        [axis = axis](const Tensors& x) {
+          const Complex y = fft::ifft(Complex(x[0], x[1]), 8, axis);
+          return y.real * y.imaginary;
+        },
+        1e-5);
   }
   add(cases, "cumprod with zeros", {{{2, 6}, 0.5, 2}},
       [](const Tensors& x) { return cumprod(x[0] * arange(-2, 4), 1); });

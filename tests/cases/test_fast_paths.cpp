@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <tenon/elementwise.h>
@@ -388,4 +389,45 @@ TEST_CASE("fast paths: products of columns by rows") {
       for (std::size_t j = 0; j < b.size(); ++j)
         CHECK(std::fabs(db[j] - wanted_b[j]) <= 1e-5 * (1 + std::fabs(wanted_b[j])));
     }
+}
+
+TEST_CASE("fast paths: runs of every length in concatenations") {
+  for (const DType dtype : {DType::UInt8, DType::BFloat16, DType::Float32, DType::Float64})
+    for (std::int64_t width = 0; width <= 36; ++width) {
+      CAPTURE(width);
+      const std::int64_t rows = 5, others = 3;
+      const Tensor a = cast(arange(0, rows * width, 1), dtype).compute(),
+                   b = cast(arange(100, 100 + rows * others, 1), dtype).compute();
+      const Tensor x = reshape(a, {rows, width}), y = reshape(b, {rows, others});
+      const Doubles found = list(concat({x, y, x}, 1)), first = list(x), second = list(y);
+      Doubles wanted;
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (const auto& [from, count] :
+             {std::pair(&first, width), {&second, others}, {&first, width}})
+          wanted.insert(wanted.end(), from->begin() + r * count, from->begin() + (r + 1) * count);
+      CHECK(found == wanted);
+    }
+}
+
+TEST_CASE("fast paths: reductions over the first axis, whatever the number of rows is") {
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16, DType::Int32})
+    for (const std::int64_t rows : {1, 3, 4, 7, 8, 9, 15, 16, 21, 130, 1000}) {
+      CAPTURE(rows);
+      const Tensor x = random({rows, 37}, 5, DType::Float32) * 4.0;
+      const Tensor y = cast(x, dtype).compute();
+      check_engines(
+          [&] {
+            return Tensors{sum(y, 0), amax(y, 0), amin(y, 0), sum(y * y, 0)};
+          },
+          dtype == DType::BFloat16 ? 1e-2 : 1e-6);
+    }
+  // An element that is not a number is the extreme of its column alone.
+  Doubles some(16 * 2, 1.0);
+  some[9] = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = cast(Tensor::from(some, {16, 2}), DType::Float32);
+  const Doubles largest = list(amax(x, 0)), sums = list(sum(x, 0));
+  CHECK(largest[0] == 1);
+  CHECK(std::isnan(largest[1]));
+  CHECK(sums[0] == 16);
+  CHECK(std::isnan(sums[1]));
 }

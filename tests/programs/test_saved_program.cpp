@@ -11,6 +11,7 @@
 #include <tenon/containers.h>
 #include <tenon/device.h>
 #include <tenon/error.h>
+#include <tenon/fft.h>
 #include <tenon/function.h>
 #include <tenon/grad.h>
 #include <tenon/host_call.h>
@@ -389,7 +390,8 @@ std::string file_of_many(const TestFolder& folder) {
                    digamma(abs(y)),
                    loop.ys[0],
                    rand({3}),
-                   cumsum(y, 1)};
+                   cumsum(y, 1),
+                   fft::rfft(y).real};
   };
   save_program(folder / "many.tenon", f, {zeros({4, 1, 8, 8})}, {.batched = {0}});
   return io::read_file(folder / "many.tenon");

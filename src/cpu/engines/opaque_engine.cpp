@@ -1,4 +1,5 @@
-// The opaque engine: pooling, movement, sorting and recurrences, one op per region.
+// The opaque engine: pooling, movement, sorting, recurrences and Fourier transforms, one op per
+// region.
 //
 // Kernels take float32 and float64. 16-bit floating-point arrays are cast to float32 in the
 // workspace before a kernel and rounded once after it.
@@ -12,6 +13,7 @@
 #include "cpu/cpu.h"
 #include "cpu/engines/run/movement.h"
 #include "cpu/engines/run/workspace.h"
+#include "cpu/kernels/fourier/fourier.h"
 #include "cpu/kernels/pool/pool2d.h"
 #include "cpu/kernels/recurrence.h"
 #include "cpu/kernels/sort.h"
@@ -222,6 +224,36 @@ class RecurrenceKernel final : public Kernel {
   RecurrenceShape shape_;
 };
 
+class FourierKernel final : public Kernel {
+ public:
+  FourierKernel(const Opaque& o, std::span<const Value> values, int threads)
+      : inputs_(o.inputs), real_(o.outs[0]), imaginary_(o.outs[1]) {
+    const auto& attrs = o.attrs.as<FourierAttrs>();
+    const Shape& x = o.shapes[0];
+    FourierShape shape;
+    shape.outer = outer_count(x, attrs.axis), shape.inner = inner_count(x, attrs.axis);
+    shape.length = attrs.length, shape.given = x[attrs.axis], shape.kept = attrs.kept;
+    shape.inverse = attrs.inverse != 0, shape.mirrored = attrs.mirrored != 0;
+    shape.has_imaginary = inputs_.size() > 1;
+    shape.wants_real = real_ != kNoValue, shape.wants_imaginary = imaginary_ != kNoValue;
+    shape.scale = attrs.scale;
+    fourier_ = fourier(shape, values[at(inputs_[0])].dtype, threads);
+    workspace_bytes = fourier_->workspace_bytes;
+  }
+
+  void run(const Binding& binding) const override {
+    const auto result = [&](ValueId id) { return id == kNoValue ? nullptr : binding.values[id]; };
+    const std::byte* const imaginary = inputs_.size() > 1 ? binding.values[inputs_[1]] : nullptr;
+    fourier_->run({binding.values[inputs_[0]], imaginary, result(real_), result(imaginary_)},
+                  binding.workspace);
+  }
+
+ private:
+  const std::vector<ValueId> inputs_;
+  const ValueId real_, imaginary_;
+  std::unique_ptr<const Fourier> fourier_;
+};
+
 class OpaqueEngine final : public Engine {
  public:
   const char* name() const override { return "opaque"; }
@@ -243,7 +275,9 @@ class OpaqueEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
+                                  int threads) const override {
+    if (region.opaque.op == Op::Fourier)
+      return std::make_unique<FourierKernel>(region.opaque, values, threads);
     if (region.opaque.op == Op::Sort) return std::make_unique<SortKernel>(region.opaque, values);
     if (region.opaque.op == Op::Recurrence)
       return std::make_unique<RecurrenceKernel>(region.opaque, values);
@@ -265,7 +299,7 @@ class OpaqueEngine final : public Engine {
     if (region.kind != RegionKind::Opaque)
       return "runs opaque regions only (single operations that are not fused)";
     const Opaque& o = region.opaque;
-    if (o.op == Op::Sort || o.op == Op::Recurrence) return nullptr;
+    if (o.op == Op::Sort || o.op == Op::Recurrence || o.op == Op::Fourier) return nullptr;
     if (!is_pool(o.op) && !is_movement(o.op) && !has_trait(o.op, kInOrder))
       return "runs pooling, sorting, recurrences and operations that move or scatter elements only";
     const DType dtype = values[at(o.out())].dtype;

@@ -74,6 +74,7 @@ Roots legalize(Roots roots, const PlanOptions& options) {
         const Node& owner = *inputs[0].node();
         const OpInfo& info = op_info(owner.op);
         if (info.decompose_result == nullptr || is_left_to_engine(owner, options)) return {};
+        if (options.traits.runs_in_order && has_trait(owner.op, kInOrder)) return {};
         return info.decompose_result(inputs[0], node.attrs.as<ResultAttrs>().index);
       });
 }

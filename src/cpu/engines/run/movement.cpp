@@ -211,6 +211,34 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
   });
 }
 
+// Copies n bytes, at least kBytes and at most twice as many, by two copies that may overlap.
+template <std::size_t kBytes>
+void copy_ends(std::byte* to, const std::byte* from, std::int64_t n) {
+  std::byte first[kBytes], last[kBytes];
+  const std::int64_t behind = n - static_cast<std::int64_t>(kBytes);
+  std::memcpy(first, from, kBytes);
+  std::memcpy(last, from + behind, kBytes);
+  std::memcpy(to, first, kBytes);
+  std::memcpy(to + behind, last, kBytes);
+}
+
+// Copies `count` runs of `run` bytes. A call of memcpy takes longer than a short copy.
+void copy_runs(std::int64_t count, std::int64_t run, const std::byte* from, std::int64_t from_step,
+               std::byte* to, std::int64_t to_step) {
+  const auto each = [&](auto&& copy) {
+    for (std::int64_t k = 0; k < count; ++k) copy(to + k * to_step, from + k * from_step, run);
+  };
+  if (run == 0) return;
+  if (run == 1) return each(copy_ends<1>);
+  if (run < 4) return each(copy_ends<2>);
+  if (run < 8) return each(copy_ends<4>);
+  if (run < 16) return each(copy_ends<8>);
+  if (run <= 32) return each(copy_ends<16>);
+  each([](std::byte* target, const std::byte* source, std::int64_t n) {
+    std::memcpy(target, source, bytes_of(n));
+  });
+}
+
 constexpr std::int64_t kFewElements = 16;  // shorter runs are copied by a loop, not by memcpy
 
 // The axes of a padding; an axis without padding is merged into the one before.
@@ -238,23 +266,26 @@ void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const 
   const std::int64_t unit =
       inner_count(out_shape, axis) * (inputs.empty() ? 0 : item_of(inputs[0].dtype));
   const std::int64_t pitch = out_shape[axis] * unit;
-  std::int64_t before = 0;
-  for (const MovedArray& x : inputs) {
-    const std::int64_t run = x.shape[axis] * unit;
-    std::byte* target = out + before;
-    before += run;
-    if (run == 0 || outer == 0) continue;
-    if (outer == 1) {
+  if (outer == 0 || pitch == 0) return;
+  if (outer == 1) {
+    for (const MovedArray& x : inputs) {
+      const std::int64_t run = x.shape[axis] * unit;
       in_blocks(run, 1, [&](std::int64_t b, std::int64_t e) {
-        std::memcpy(target + b, x.data + b, bytes_of(e - b));
+        std::memcpy(out + b, x.data + b, bytes_of(e - b));
       });
-      continue;
+      out += run;
     }
-    in_blocks(outer, run, [&](std::int64_t b, std::int64_t e) {
-      for (std::int64_t o = b; o < e; ++o)
-        std::memcpy(target + o * pitch, x.data + o * x.pitch.value_or(run), bytes_of(run));
-    });
+    return;
   }
+  // All inputs of a block of the result, while it is in cache.
+  in_blocks(outer, pitch, [&](std::int64_t b, std::int64_t e) {
+    std::byte* target = out + b * pitch;
+    for (const MovedArray& x : inputs) {
+      const std::int64_t run = x.shape[axis] * unit, step = x.pitch.value_or(run);
+      copy_runs(e - b, run, x.data + b * step, step, target, pitch);
+      target += run;
+    }
+  });
 }
 
 void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape) {
