@@ -14,7 +14,7 @@ namespace tenon {
 
 namespace {
 
-constexpr std::int64_t kReal = 0, kImaginary = 1, kResults = 2;
+constexpr std::int64_t kReal = 0, kImaginary = 1, kParts = 2;
 
 const FourierAttrs& fourier_attrs(const Node& node) { return node.attrs.as<FourierAttrs>(); }
 
@@ -79,7 +79,7 @@ Inferred infer_fourier_result(const Node& node, std::int64_t) {
   require_floating(node, "cast it first");
   const Node& x = *node.input(0);
   const FourierAttrs& attrs = fourier_attrs(node);
-  if (node.input_count > kResults)
+  if (node.input_count > kParts)
     throw make_error<ShapeError>(where(node), ": takes real and imaginary parts, not ",
                                  int{node.input_count}, " tensors");
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
@@ -98,7 +98,7 @@ Inferred infer_fourier_result(const Node& node, std::int64_t) {
 
 Inferred infer_fourier(const Node& node) { return infer_fourier_result(node, kReal); }
 
-std::int64_t count_fourier_results(const Node&) { return kResults; }
+std::int64_t count_fourier_results(const Node&) { return kParts; }
 
 Tensor decompose_fourier(const Tensor& out, std::int64_t k) {
   const Complex y = fourier_products(numbers_of(out), fourier_attrs(*out.node()), true);

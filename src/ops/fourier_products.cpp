@@ -27,11 +27,11 @@ constexpr std::int64_t kLargestFactor = 512;  // of a length without Bluestein's
 
 // ---- Tables of w ------------------------------------------------------------------------------
 
-enum class Table { Matrix, Chirp };
+enum class Factors { Matrix, Chirp };
 
 // w(a b / n) for a < rows and b < columns, or w(j² / 2n) for j < columns.
 struct Key {
-  Table table;
+  Factors table;
   std::int64_t n, rows, columns;
   DType dtype;
   Device device;
@@ -47,7 +47,7 @@ Complex stored_table(const Key& key) {
   const auto count = at(key.rows * key.columns);
   real.reserve(count);
   imaginary.reserve(count);
-  const bool chirp = key.table == Table::Chirp;
+  const bool chirp = key.table == Factors::Chirp;
   const std::int64_t circle = chirp ? 2 * key.n : key.n;
   for (std::int64_t a = 0; a < key.rows; ++a)
     for (std::int64_t b = 0; b < key.columns; ++b) {
@@ -97,7 +97,7 @@ class Tables {
 // A plan contains no arrays of its own, so the factors are computed whenever it runs.
 Complex computed_table(const Key& key) {
   const auto numbers = [](std::int64_t n) { return arange(0, n, 1, DType::Int64); };
-  const bool chirp = key.table == Table::Chirp;
+  const bool chirp = key.table == Factors::Chirp;
   const Tensor columns = numbers(key.columns),
                rows = chirp ? columns : unsqueeze(numbers(key.rows), -1);
   const std::int64_t circle = chirp ? 2 * key.n : key.n;
@@ -177,7 +177,7 @@ class Transformer {
     return (*tables)(key);
   }
   Complex matrix(const Complex& x, std::int64_t n, std::int64_t rows, std::int64_t columns) const {
-    return table({Table::Matrix, n, rows, columns, x.dtype(), x.real.device()});
+    return table({Factors::Matrix, n, rows, columns, x.dtype(), x.real.device()});
   }
 
   // X[k] = w(k² / 2n) Σ_j x[j] w(j² / 2n) w(-(k - j)² / 2n), since jk = (j² + k² - (k - j)²) / 2: a
@@ -185,7 +185,7 @@ class Transformer {
   Complex convolved(const Complex& x, std::int64_t n) const {
     std::int64_t m = 1;
     while (m < 2 * n - 1) m *= 2;
-    const Complex w = table({Table::Chirp, n, 1, n, x.dtype(), x.real.device()}), back = conj(w);
+    const Complex w = table({Factors::Chirp, n, 1, n, x.dtype(), x.real.device()}), back = conj(w);
     const auto around = [&](const Tensor& chirp) {
       return concat(
           {chirp, zeros({m - 2 * n + 1}, chirp.dtype()), flip(slice(chirp, 0, 1, n), {0})});
