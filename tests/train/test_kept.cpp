@@ -1,6 +1,7 @@
 // Outputs of frozen parts on disk: reuse between runs, variants of augmentation, and cuts through
 // several tensors.
 #include <doctest/doctest.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>
@@ -125,7 +126,12 @@ TEST_CASE("kept: a damaged, truncated or wrong file is computed again, with a me
     CHECK(toy::difference(now.weights, whole.weights) == "");
     CHECK(run(head_on(), folder / std::to_string(number++)).watch.computed == 0);
   };
-  const fs::path file = files_in(frozen)[0], other = files_in(frozen)[1];
+  // The names are digests, in any order. Only the file of the training samples surely has a byte
+  // 500.
+  auto files = files_in(frozen);
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return fs::file_size(a) > fs::file_size(b); });
+  const fs::path file = files[0], other = files[1];
   {
     std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekg(500);
