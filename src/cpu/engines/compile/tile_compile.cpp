@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kReducedAxes = 0b101;
 
 constexpr std::int64_t kTileBytes = kCpu.first_cache;  // preferred size of all registers together
+constexpr std::int64_t kColumnRows = 4;                // that a sum over the rows takes in at once
 constexpr std::int64_t kTallTileBytes = kCpu.second_cache / 2;
 
 RandomKind random_kind(const MapInstr& instr) { return instr.attrs.as<RandomAttrs>().kind; }
@@ -74,10 +75,16 @@ void TileCompiler::compile() {
   merge_axes();
   make_views();
   find_levels();
-  for (std::int64_t elements = kTileElements;; elements /= 2) {
+  const bool sums = std::all_of(map_.reduces.begin(), map_.reduces.end(),
+                                [](const MapReduce& reduce) { return reduce.op == Op::Sum; });
+  least_rows_ = map_.reduces.empty() || epilogue_ || !sums ? 1 : kColumnRows;
+  for (std::int64_t elements = kTileElements;;) {
     choose_tile(elements);
     emit();
-    if (register_bytes_ <= (tall_ ? kTallTileBytes : kTileBytes) || elements <= 256) break;
+    if (register_bytes_ <= (tall_ ? kTallTileBytes : kTileBytes)) break;
+    if (least_rows_ == 1 && elements <= 256) break;
+    if (least_rows_ == 1) elements /= 2;
+    least_rows_ = 1;
   }
   choose_chunks();
 }

@@ -147,6 +147,7 @@ class TileCompiler {
   const MapProgram& map_;
   const std::span<const Value> values_;
   const bool epilogue_, whole_rows_;  // tiles may hold several rows
+  std::int64_t least_rows_ = 1;       // of a tile, if its rows are whole
   bool tall_ = false;                 // extra rows, because memory is read transposed
   std::vector<View> raw_;
   std::vector<std::int64_t> sizes_;

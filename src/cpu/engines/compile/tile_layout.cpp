@@ -161,8 +161,9 @@ void TileCompiler::choose_tile(std::int64_t elements) {
   } else if (p_.single_pass_) {
     p_.tile_length_ = p_.length_;
     const std::int64_t rows = elements / std::max<std::int64_t>(p_.length_, 1);
-    p_.tile_rows_ = std::clamp<std::int64_t>(rows, tall_ ? kAcrossRows : 1,
-                                             std::max<std::int64_t>(p_.rows_, 1));
+    p_.tile_rows_ = std::clamp<std::int64_t>(
+        rows, std::min(tall_ ? kAcrossRows : least_rows_, std::max<std::int64_t>(p_.rows_, 1)),
+        std::max<std::int64_t>(p_.rows_, 1));
   } else {
     p_.tile_rows_ = 1;
     p_.tile_length_ = std::min(elements, std::max<std::int64_t>(p_.length_, 1));
