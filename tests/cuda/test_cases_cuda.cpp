@@ -75,7 +75,7 @@ TEST_CASE("cuda: cases against the CPU's reference, float16") {
 }
 
 // In bfloat16, which most passes of a GPU are for. The emulated GPU runs an eighth of the cases,
-// or all with TENON_TEST_PASSES=all.
+// or all if TENON_TEST_PASSES is set.
 TEST_CASE("cuda: cases with passes switched off") {
   if (!have_gpu()) return;
   const bool whole = !emulated() || std::getenv("TENON_TEST_PASSES") != nullptr;
