@@ -80,8 +80,8 @@ TENON_API ValuesAndIndices adaptive_max_pool3d_with_indices(const Tensor& x, Tri
 /// one or three axes likewise) to their indices in planes [H, W] and zeros elsewhere. `pool` holds
 /// the options of the pooling. Without an output size, each size is (P - 1) · stride - 2 · padding
 /// + kernel; a given size may differ from this by less than a stride. Of equal indices the last one
-/// wins; every value receives the gradient at its index. An index out of range is a ValueError at run time. Throws
-/// ShapeError, ValueError or DTypeError.
+/// wins; every value receives the gradient at its index. An index out of range is a ValueError at
+/// run time. Throws ShapeError, ValueError or DTypeError.
 /// @{
 TENON_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices,
                               const Pool1dOptions& pool = {},

@@ -17,7 +17,9 @@ Tensor number(double value) { return scalar(value); }
 Tensor twice(const Tensor& x) { return 2 * x; }
 
 template <class F>
-concept Compiles = requires(F f) { compile(f); };
+concept Compiles = requires(F f) {
+  compile(f);
+};
 struct NoFunction {};
 // A requirement can ask. Other functions named compile then take what this one cannot.
 static_assert(Compiles<Tensor (*)(const Tensor&)> && !Compiles<NoFunction> && !Compiles<int>);
