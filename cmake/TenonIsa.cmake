@@ -16,15 +16,15 @@ set(TENON_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(TENON_FLAGS_base "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
 endif()
-# Tile loops, tiles of matrix products and loops of special functions are as fast as with -O3, which also unrolls the last iterations of
-# each loop and copies loops for each case of a condition. The vectors of AVX2 and of the baseline are short, so their last iterations need
-# no vectors of half the width. Special functions are long formulas, which the last iterations would repeat twice.
+# Tile loops and tiles of matrix products are as fast as with -O3, which also unrolls the last iterations of each loop and copies loops for
+# each case of a condition. The vectors of AVX2 and of the baseline are short, so their last iterations need no vectors of half the width.
+# Special functions, which no step of a training waits for, get the same flags. Their long formulas are not repeated for last iterations.
 set(TENON_FLAGS_tile "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(TENON_FLAGS_narrow_tile "$<$<CONFIG:Release>:--param=vect-epilogues-nomask=0>")
 endif()
-# Of the baseline, tiles of matrix products name their vectors, which stay. Special functions lose theirs: on processors before AVX2 they
-# take a few times as long. Both become half as large.
+# Of the baseline, tiles of matrix products name their vectors, which stay. Special functions lose theirs, and
+# take longer on processors before AVX2. Both become smaller by a third or more.
 set(TENON_FLAGS_small_base "")
 if(TENON_FLAGS_base)
   set(TENON_FLAGS_small_base "$<$<CONFIG:Release>:-Os;-fno-tree-vectorize>")
