@@ -488,8 +488,8 @@ class SmallProducts {
     in_place_columns_ = vectors(plan) * plan.lanes;
     const bool small = g.a.dtype == DType::Float32 && g.shape.k <= std::ssize(steps_) &&
                        std::abs(g.a.col_stride) <= kLongestStep;
-    if (!small) return;
-    window_ = kernels.window[0][vectors(plan)][kWindow][1];
+    if (!small || vectors(plan) > kMaxWindowVectors) return;
+    window_ = kernels.window[0][vectors(plan)][kProductRows][1];
     for (std::int64_t k = 0; k < g.shape.k; ++k)
       steps_[at(k)] = static_cast<std::int32_t>(k * g.a.col_stride);
   }
@@ -526,7 +526,7 @@ class SmallProducts {
     reach_b(batch, b, args);
     const std::int64_t from = batch_offset(g_.a, batch);
     std::int64_t row = 0;
-    for (; window_ != nullptr && row + kWindow <= shape.m; row += kWindow) {
+    for (; window_ != nullptr && row + kProductRows <= shape.m; row += kProductRows) {
       args.a = static_cast<const float*>(g_.a.data) + from + row * g_.a.row_stride;
       args.c = c + row * args.ldc;
       window_(args);
@@ -559,7 +559,6 @@ class SmallProducts {
     args.b = packed, args.b_step = plan_.nr;
   }
 
-  static constexpr std::int64_t kWindow = 8;  // rows of A that a tile reads without packing
   static constexpr std::int64_t kLongestStep = 1'000'000;  // 256 of them fit in 32 bits
 
   const Gemm& g_;

@@ -15,6 +15,10 @@ namespace tenon::cpu {
 
 constexpr int kMaxMr = 14;  // rows of a tile
 constexpr int kMaxWindowRows = 8;
+constexpr int kMaxWindowVectors = 2;
+// Window tiles of this many rows and one column store any number of columns. All other window tiles
+// store nv * lanes columns.
+constexpr int kProductRows = 8;
 constexpr int kMaxNr = 64;  // floats of a tile's row
 constexpr int kSpreadTaps = 3;
 constexpr int kMaxRowStreams = 8;
@@ -133,13 +137,13 @@ struct KernelSet {
   bool pairs = false;  // Math::Bf16 packs two bfloat16 in a word and multiplies them natively
   int max_mr[5] = {};  // most rows of a tile of nv vectors; nv is 1, 2 or 4
 
-  // Indexed by [pairs words][nv][mr]; window by [pairs words][nv][rp][rq]. Null where there is no
-  // such tile.
+  // Indexed by [pairs words][nv][mr]; window by [pairs words][nv][rp][rq] for nv up to
+  // kMaxWindowVectors. Null where there is no such tile.
   TileFn strided[2][5][kMaxMr + 1] = {};
   TileFn table_b[2][5][kMaxMr + 1] = {};
   DotFn dot[2][kMaxDotRows + 1][kMaxDotTaps + 1] = {};  // by [pairs words][mk][number of taps]
   int max_dot_rows = 1;
-  TileFn window[2][5][kMaxWindowRows + 1][kMaxMr + 1] = {};
+  TileFn window[2][kMaxWindowVectors + 1][kMaxWindowRows + 1][kMaxMr + 1] = {};
   TileFn spread[2][5][kMaxMr + 1] = {};  // by [pairs words][nv][q]
 
   /// Matrix registers for pairs, where there are any: between begin and end on the same thread.

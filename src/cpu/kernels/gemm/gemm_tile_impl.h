@@ -62,12 +62,12 @@ template <class V, bool Pairs, int MR, int NV>
   for (int i = 0; i < MR; ++i) multiply_row<V, Pairs, NV>(a + i, bv, sums[i], i % 3 != 2);
 }
 
-// Stores the tile's result: acc, plus sums if there are any.
-template <class V, int MR, int NV>
+// Stores the tile's result: acc, plus sums if there are any. With `Whole`, all columns are stored.
+template <class V, bool Whole, int MR, int NV>
 [[gnu::always_inline]] inline void store_tile(const TileArgs& t, float* c, const float* sums,
                                               const typename V::reg (&acc)[MR][NV]) {
   constexpr int kWidth = NV * V::lanes;
-  if (t.cols < kWidth) {
+  if (!Whole && t.cols < kWidth) {
     float edge[MR * kWidth];
     TENON_UNROLL
     for (int i = 0; i < MR * NV; ++i) V::store(edge + i * V::lanes, acc[i / NV][i % NV]);
@@ -153,7 +153,7 @@ void column(const TileArgs& t) {
       }
     }
     if (t.steps % 2 != 0) multiply_step<V, Pairs, MR, NV>(ak, bk, acc);
-    store_tile<V>(t, c, sums, acc);
+    store_tile<V, false>(t, c, sums, acc);
     a += t.a_next;
     c += t.c_next;
     if (sums != nullptr) sums += t.sums_next;
@@ -215,7 +215,8 @@ void tile(const TileArgs& t) {
       for (int v = 0; v < NV; ++v) V::store_part(row + v * t.c_vector, acc[i][v], count);
     }
   } else {
-    store_tile<V>(t, t.c, t.sums, acc);
+    constexpr bool kWhole = RP != kProductRows || RQ != 1;
+    store_tile<V, kWhole>(t, t.c, t.sums, acc);
   }
 }
 
@@ -295,20 +296,20 @@ void fill_dots(KernelSet& set) {
   }
 }
 
+template <class V, bool Pairs, int NV, int RP, int RQ>
+void fill_window(KernelSet& set) {
+  if constexpr (NV <= kMaxWindowVectors && RP * RQ <= V::max_mr[NV]) {
+    set.window[Pairs][NV][RP][RQ] = tile<V, Pairs, Reach::Window, RP, RQ, NV>;
+  }
+}
+
 template <class V, bool Pairs, int NV, int MR>
 void fill_tiles(KernelSet& set) {
   if constexpr (MR <= V::max_mr[NV]) {
     set.strided[Pairs][NV][MR] = column<V, Pairs, MR, NV>;
     set.table_b[Pairs][NV][MR] = tile<V, Pairs, Reach::TableB, 1, MR, NV>;
-    set.window[Pairs][NV][1][MR] = tile<V, Pairs, Reach::Window, 1, MR, NV>;
+    fill_window<V, Pairs, NV, 1, MR>(set);
     fill_tiles<V, Pairs, NV, MR + 1>(set);
-  }
-}
-
-template <class V, bool Pairs, int NV, int RP, int RQ>
-void fill_window(KernelSet& set) {
-  if constexpr (RP * RQ <= V::max_mr[NV]) {
-    set.window[Pairs][NV][RP][RQ] = tile<V, Pairs, Reach::Window, RP, RQ, NV>;
   }
 }
 
@@ -318,7 +319,7 @@ template <class V, bool Pairs, int NV>
 void fill_windows(KernelSet& set) {
   fill_window<V, Pairs, NV, 3, 1>(set);
   fill_window<V, Pairs, NV, 7, 1>(set);
-  fill_window<V, Pairs, NV, 8, 1>(set);
+  fill_window<V, Pairs, NV, kProductRows, 1>(set);
   fill_window<V, Pairs, NV, 2, 2>(set);
   fill_window<V, Pairs, NV, 2, 3>(set);
   fill_window<V, Pairs, NV, 3, 3>(set);
