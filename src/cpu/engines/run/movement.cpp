@@ -356,9 +356,8 @@ void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArr
   };
   switch (base.dtype) {
     case DType::UInt8:
+    case DType::Int8:  // a sum that wraps around has the same bits with and without a sign
       return add(std::uint8_t{});
-    case DType::Int8:
-      return add(std::int8_t{});
     case DType::Int32:
       return add(std::int32_t{});
     case DType::Int64:
