@@ -2,7 +2,8 @@
 # ROOT, separated by '|'. They are one gzip stream, a quarter of their size. The bytes are an array, because compilers limit the
 # length of string literals.
 #
-# Headers are embedded without their comments, a quarter of their packed size. The lines stay, so that messages of a compiler are right.
+# Headers are embedded without their comments and indentation, a quarter of their packed size. The lines stay, so that a compiler names the
+# right ones.
 cmake_minimum_required(VERSION 3.22)
 
 string(REPLACE "|" ";" names "${FILES}")
@@ -15,6 +16,7 @@ foreach(name ${names})
   if(name MATCHES "[.](h|cuh)$")
     string(REGEX REPLACE "(^|\n)//[^\n]*" "\\1" text "${text}")
     string(REGEX REPLACE "[ \t]+//[^\n]*" "" text "${text}")
+    string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
   endif()
   file(APPEND ${joined} "${text}")
   file(SIZE ${joined} end)

@@ -26,7 +26,7 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   if(TENON_STORE) # kernels compiled ahead are counted separately
     set(kernels --kernels ${TENON_STORE})
   endif()
-  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 8.5
+  tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 8.0
                  ${kernels})
   set(hardened $<TARGET_FILE:tenon_shared>)
   if(TARGET tenon_cli)
