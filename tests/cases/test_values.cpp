@@ -130,6 +130,8 @@ TEST_CASE("values: integers wrap, a sum of bools is or") {
     CHECK(whole(add(longs({250, 10}, DType::UInt8), 10)) == Longs{4, 20});
     CHECK(whole(mul(longs({100, -100}, DType::Int8), 2)) == Longs{-56, 56});
     CHECK(whole(neg(longs({-128, 5}, DType::Int8))) == Longs{-128, -5});
+    CHECK(whole(scatter_add(longs({100, -100}, DType::Int8), 0, longs({0, 1, 1}),
+                            longs({100, -100, -3}, DType::Int8))) == Longs{-56, 53});
     CHECK(whole(pow(longs({-2, 3}), 3)) == Longs{-8, 27});
     const Tensor t = longs({0, 0, 1, 1}, DType::Bool), u = longs({0, 1, 0, 1}, DType::Bool);
     CHECK(whole(t + u) == Longs{0, 1, 1, 1});
