@@ -10,24 +10,18 @@ set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(TENON_FLAGS_avx512 -march=x86-64-v4 -mavx512bf16 -mavx512vnni -mprefer-vector-width=512)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 set(TENON_FLAGS_neon "")
-# Processors of the last ten years do not run the baseline of x86-64, so its kernels are compiled for size too:
-# two thirds of what -O3 makes.
+# Processors of the last ten years do not run the baseline of x86-64, so its kernels are compiled for size: a third to a half of
+# what -O2 with vectors makes. Tiles of matrix products name their vectors, which stay.
 set(TENON_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(TENON_FLAGS_base "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
+  set(TENON_FLAGS_base "$<$<CONFIG:Release>:-Os;-fno-tree-vectorize>")
 endif()
 # Tile loops and tiles of matrix products are as fast as with -O3, which also unrolls the last iterations of each loop and copies loops for
-# each case of a condition. The vectors of AVX2 and of the baseline are short, so their last iterations need no vectors of half the width.
+# each case of a condition. The vectors of AVX2 are short, so their last iterations need no vectors of half the width.
 # Special functions, which no step of a training waits for, get the same flags. Their long formulas are not repeated for last iterations.
 set(TENON_FLAGS_tile "$<$<CONFIG:Release>:-O2;-ftree-vectorize>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(TENON_FLAGS_narrow_tile "$<$<CONFIG:Release>:--param=vect-epilogues-nomask=0>")
-endif()
-# Of the baseline, tiles of matrix products name their vectors, which stay. Special functions lose theirs, and
-# take longer on processors before AVX2. Both become smaller by a third or more.
-set(TENON_FLAGS_small_base "")
-if(TENON_FLAGS_base)
-  set(TENON_FLAGS_small_base "$<$<CONFIG:Release>:-Os;-fno-tree-vectorize>")
 endif()
 # `_exact` is not an instruction set and comes before its suffix. Results that must be equal on every machine forbid the compiler
 # to fuse multiply-adds.
@@ -43,11 +37,8 @@ function(tenon_choose_isa list)
     if(source MATCHES "/(tile/(tile|tile_fused_exact|formula_loops)|gemm/gemm_tile)_(avx2|avx512)\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_tile})
     endif()
-    if(source MATCHES "/tile/(tile_(base|avx2)|formula_loops_(avx2|avx512))\\.cpp$")
+    if(source MATCHES "/tile/(tile_avx2|formula_loops_(avx2|avx512))\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_narrow_tile})
-    endif()
-    if(source MATCHES "/(tile/formula_loops|gemm/gemm_tile)_base\\.cpp$")
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_small_base})
     endif()
     if(source MATCHES "_exact_[a-z0-9]+\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_exact})

@@ -207,6 +207,8 @@ function(tenon_add_objects target optimisation)
   endif()
   if(TENON_TOGETHER)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     tenon_compile_together("${ARGN}")
   endif()
 endfunction()
@@ -239,8 +241,6 @@ target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} ${TENO
 if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE}
                               PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-  # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp ${PROJECT_SOURCE_DIR}/src/nn/hooks.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_loop_objects> $<TARGET_OBJECTS:tenon_vector_objects>
                   $<TARGET_OBJECTS:tenon_cold_objects> $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)
