@@ -91,7 +91,7 @@ set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
 list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/data/(drawn|pixels|tokens)/")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
-list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(base/(system/|error|make_error|notes|str)|graph/(body|traced_state))")
+list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(base/system|graph/tracing)/")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # CPU engines choose kernels and write programs for them. Only the code of cpu/engines/run and cpu/engines/reference loops over elements.
@@ -103,8 +103,8 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # visit every node, step or pair a few hundred times are excluded, and so is the replay of CUDA graphs.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/(backends|base|cpu|cuda|data|distributions|grad|io|linalg|models|nn|ops|optim|plan|programs|run/tuning|train)/|/graph/body|/run/(anomalies|compile_typed|plan_api|settings|tensor_value|trace)")
-list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(cleanup|graph|memory)/|/cuda/capture/replay")
+     REGEX "/src/(backends|base|cpu|cuda|data|distributions|grad|io|linalg|models|nn|ops|optim|plan|programs|run/(api|tuning)|train)/|/graph/tracing/")
+list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/(plan/(cleanup|graph|memory)|cuda/capture)/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files and copies samples.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
@@ -117,12 +117,12 @@ list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_LOOP_SOURCES})
 # Code whose loops must be vectorized, without what else -O3 adds, which makes it a tenth to a third larger: what moves
 # elements, sorts them, runs the tiles of a fused region, and calls the tiles of matrix products and convolutions.
 set(TENON_VECTOR_SOURCES ${TENON_HOT_SOURCES})
-list(FILTER TENON_VECTOR_SOURCES INCLUDE REGEX "/src/cpu/(engines/run|kernels/(attention|gemm|conv|pool))/|/src/cpu/kernels/(sort|recurrence)")
+list(FILTER TENON_VECTOR_SOURCES INCLUDE REGEX "/src/cpu/(engines/run|kernels/(attention|conv|gemm|pool|rows))/")
 list(FILTER TENON_VECTOR_SOURCES EXCLUDE REGEX "_(avx2|avx512|amx|neon|base)\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_VECTOR_SOURCES})
-# Digits are drawn at every epoch, and Fourier transforms are waited for. Vectorized, they take as long as with -O3.
+# Images are drawn at every epoch, and Fourier transforms are waited for. Vectorized, they take as long as with -O3.
 foreach(source ${TENON_LOOP_SOURCES})
-  if(source MATCHES "/data/drawn/digit|/cpu/kernels/fourier/")
+  if(source MATCHES "/data/drawn/|/cpu/kernels/fourier/")
     set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-ftree-vectorize>)
   endif()
 endforeach()

@@ -69,13 +69,15 @@ INNER = {
         "compile": ["run"],  # regions to programs over tiles
     },
     "src/cpu/kernels": {
-        ".": [],  # instruction sets, contracts, sorting
+        ".": [],  # instruction sets, contracts
         "gemm": ["."],
         "tile": ["."],  # element-wise programs over tiles of memory
         "attention": ["gemm", "tile", "."],
         "conv": ["gemm", "."],
+        "formula": ["tile", "."],  # special functions over tiles
         "fourier": ["."],
         "pool": ["gemm", "."],
+        "rows": ["."],  # sorting and recurrences along rows
     },
     "src/cuda/kernels": {
         ".": [],  # intrinsics, index arithmetic, random numbers, conversions

@@ -19,8 +19,8 @@
 #include "base/make_error.h"
 #include "grad/batching.h"
 #include "grad/scan.h"
-#include "graph/body.h"
 #include "graph/constants_guard.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/traced_call.h"
 

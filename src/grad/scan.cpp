@@ -22,8 +22,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "graph/body.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 #include "ops/table.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "graph/body.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 
 namespace tenon {
 namespace {

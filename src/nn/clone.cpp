@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "graph/cloned.h"
 #include "graph/node.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "nn/walk.h"
 
 namespace tenon::nn {

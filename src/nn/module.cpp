@@ -21,7 +21,7 @@
 #include "base/per_thread.h"
 #include "base/str.h"
 #include "graph/node.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "nn/state.h"
 #include "nn/walk.h"
 
@@ -66,7 +66,7 @@ void check_name(const std::string& name) {
         "' cannot name a part of a module: a name must not be empty or contain a dot");
 }
 
-// What compiled functions read of a module (graph/traced_state.h).
+// What compiled functions read of a module (graph/tracing/traced_state.h).
 const ModuleState& state_at(const void* object) { return *static_cast<const ModuleState*>(object); }
 std::uint64_t training_of(const void* object) { return state_at(object).training ? 1 : 0; }
 std::uint64_t precision_of(const void* object) {

@@ -16,7 +16,7 @@
 
 #include "base/make_error.h"
 #include "base/str.h"
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 
 namespace tenon::nn {
 

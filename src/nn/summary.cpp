@@ -10,9 +10,9 @@
 #include <tenon/nn.h>
 
 #include "base/str.h"
-#include "graph/body.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "nn/grouped.h"
 #include "nn/walk.h"
 

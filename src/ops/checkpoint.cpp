@@ -12,8 +12,8 @@
 #include <tenon/shapes_only.h>
 
 #include "base/make_error.h"
-#include "graph/body.h"
 #include "graph/effects.h"
+#include "graph/tracing/body.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"
 #include "ops/traced_call.h"

@@ -4,7 +4,7 @@
 
 #include "base/make_error.h"
 #include "graph/effects.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 

@@ -15,9 +15,9 @@
 #include "base/digest.h"
 #include "base/index.h"
 #include "base/str.h"
-#include "graph/body.h"
 #include "graph/element_code.h"
 #include "graph/host_code.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
 

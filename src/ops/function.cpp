@@ -16,7 +16,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 #include "ops/function_rule.h"
 #include "ops/infer.h"
 #include "ops/rules.h"

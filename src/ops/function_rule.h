@@ -8,8 +8,8 @@
 
 #include <tenon/function.h>
 
-#include "graph/body.h"
 #include "graph/node.h"
+#include "graph/tracing/body.h"
 
 namespace tenon {
 

@@ -5,8 +5,8 @@
 #include <tenon/host_call.h>
 #include <tenon/ops.h>
 
-#include "graph/body.h"
 #include "graph/host_code.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/own_kernel.h"
 #include "ops/rules.h"

@@ -9,8 +9,8 @@
 
 #include <tenon/shapes_only.h>
 #include "base/make_error.h"
-#include "graph/body.h"
 #include "graph/random_trace.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 #include "ops/rules.h"

@@ -6,7 +6,7 @@
 
 #include <tenon/loops.h>
 
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 
 namespace tenon {
 

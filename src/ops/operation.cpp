@@ -6,7 +6,7 @@
 
 #include <tenon/error.h>
 
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/own_kernel.h"
 

@@ -14,7 +14,7 @@
 #include "base/make_error.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "optim/line_search.h"
 #include "optim/rule_parts.h"
 

@@ -17,7 +17,7 @@
 #include "grad/gradients.h"
 #include "graph/node.h"
 #include "graph/on_host.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "optim/row_gradient.h"
 
 namespace tenon::optim {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <initializer_list>
 
-#include "graph/body.h"
 #include "graph/node.h"
+#include "graph/tracing/body.h"
 #include "ops/table.h"
 #include "plan/cleanup/graph_passes.h"
 #include "plan/cleanup/simplify.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 
 namespace tenon {
 namespace {

@@ -17,9 +17,9 @@
 #include <tenon/shapes_only.h>
 
 #include "base/make_error.h"
-#include "graph/body.h"
 #include "graph/constants_guard.h"
 #include "graph/node.h"
+#include "graph/tracing/body.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
 #include "programs/attributes.h"

@@ -7,10 +7,10 @@
 #include <tenon/error.h>
 
 #include "base/make_error.h"
-#include "graph/body.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "ops/formula.h"
 #include "ops/infer.h"
 #include "programs/attributes.h"

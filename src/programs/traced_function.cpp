@@ -8,7 +8,7 @@
 #include "graph/effects.h"
 #include "graph/node.h"
 #include "graph/order.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 
 namespace tenon {
 

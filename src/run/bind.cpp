@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "base/index.h"
+#include "run/api/trace.h"
 #include "run/runner.h"
-#include "run/trace.h"
 
 namespace tenon {
 namespace {

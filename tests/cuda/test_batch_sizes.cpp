@@ -25,7 +25,7 @@
 #include "graph/context.h"
 #include "graph/order.h"
 #include "plan/program/program.h"
-#include "run/settings.h"
+#include "run/api/settings.h"
 #include "run/tuning/known_plans.h"
 
 using namespace tenon;

@@ -26,7 +26,7 @@ EXEMPT = {
     "src/run/compile.cpp": ("2e-9 * multiply_adds", "GFLOP for a report"),
     "src/run/tuning/tune.cpp": ("constexpr double k", "how long a person waits for the tuner, and for a library to start"),
     "src/run/tuning/tune_gpu.cpp": ("1e-12", "a tolerance"),
-    "src/run/tensor_value.cpp": ("1e6", "digits that are printed"),
+    "src/run/api/tensor_value.cpp": ("1e6", "digits that are printed"),
     "src/cuda/device/opening/rates.cpp": ("", "measures the model's figures"),
     "src/cuda/engines/convolutions/conv_engine.cpp": ("kMostFlops", "arithmetic of one convolution"),
 }

@@ -13,7 +13,7 @@
 #include <tenon/compute.h>
 
 #include "big_graphs.h"
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 #include "planning.h"
 #include "thread_time.h"
 

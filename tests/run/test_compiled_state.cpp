@@ -9,7 +9,7 @@
 #include <tenon/tenon.h>
 
 #include "graph/node.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 
 using namespace tenon;
 

@@ -3,7 +3,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/engines/run/tile_program.h"
-#include "cpu/kernels/tile/formula_loops.h"
+#include "cpu/kernels/formula/formula_loops.h"
 #include "plan/program/formula_source.h"
 
 namespace tenon::cpu {

@@ -15,8 +15,8 @@
 #include "cpu/engines/run/workspace.h"
 #include "cpu/kernels/fourier/fourier.h"
 #include "cpu/kernels/pool/pool2d.h"
-#include "cpu/kernels/recurrence.h"
-#include "cpu/kernels/sort.h"
+#include "cpu/kernels/rows/recurrence.h"
+#include "cpu/kernels/rows/sort.h"
 #include "cpu/kernels/tile/tile_table.h"
 #include "graph/node.h"
 

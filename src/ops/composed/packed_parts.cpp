@@ -10,7 +10,7 @@
 
 #include "base/make_error.h"
 #include "base/str.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 
 namespace tenon {
 namespace {

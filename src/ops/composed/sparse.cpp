@@ -13,7 +13,7 @@
 
 #include "base/index.h"
 #include "base/make_error.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "ops/embedding.h"
 #include "ops/index_check.h"
 #include "ops/infer.h"

@@ -10,9 +10,9 @@
 
 #include <tenon/shapes_only.h>
 #include "base/index.h"
-#include "graph/body.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "ops/infer.h"
 #include "ops/loops.h"
 

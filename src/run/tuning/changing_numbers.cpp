@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/index.h"
-#include "graph/body.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "plan/cleanup/graph_passes.h"
 #include "run/number_buffer.h"
 

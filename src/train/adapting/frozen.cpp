@@ -14,9 +14,9 @@
 #include "base/make_error.h"
 #include "base/sort.h"
 #include "base/str.h"
-#include "graph/body.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "ops/attention.h"
 #include "train/batches/resident.h"
 

@@ -15,9 +15,9 @@
 #include <tenon/transformer.h>
 
 #include "base/str.h"
-#include "graph/body.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 #include "io/text/numbers.h"
 #include "models/conv1d.h"
 

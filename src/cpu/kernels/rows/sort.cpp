@@ -6,7 +6,7 @@
 // shortened whenever its length has doubled. Whole long rows use a radix sort, whose time is
 // proportional to their length (digits in which all keys agree are skipped). Short rows use the
 // standard library's sort.
-#include "cpu/kernels/sort.h"
+#include "cpu/kernels/rows/sort.h"
 
 #include <algorithm>
 #include <array>

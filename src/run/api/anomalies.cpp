@@ -1,6 +1,6 @@
 // Computes the results once without effects. If one of them is not finite, computes for every value
 // that it depends on whether the value contains a NaN or an infinity.
-#include "run/anomalies.h"
+#include "run/api/anomalies.h"
 
 #include <algorithm>
 #include <string>
@@ -14,11 +14,11 @@
 
 #include "base/index.h"
 #include "base/make_error.h"
-#include "graph/body.h"
 #include "graph/gradient_label.h"
 #include "graph/host_code.h"
 #include "graph/node.h"
 #include "graph/order.h"
+#include "graph/tracing/body.h"
 
 namespace tenon {
 namespace {

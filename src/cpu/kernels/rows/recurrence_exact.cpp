@@ -1,5 +1,5 @@
 // Each rule makes one pass over the axis. Lanes (rows or neighbouring elements) run side by side.
-#include "cpu/kernels/recurrence.h"
+#include "cpu/kernels/rows/recurrence.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -1,5 +1,5 @@
 // Records state that traced functions read, and checks it.
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 
 #include <algorithm>
 

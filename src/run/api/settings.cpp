@@ -1,6 +1,6 @@
 // Implements set_threads, set_precision and the like, which change the calling thread's context,
 // and derives planner options from a context.
-#include "run/settings.h"
+#include "run/api/settings.h"
 
 #include <tenon/compute.h>
 #include <tenon/error.h>

@@ -1,5 +1,5 @@
 // Chooses the loops of formulas at run time.
-#include "cpu/kernels/tile/formula_loops.h"
+#include "cpu/kernels/formula/formula_loops.h"
 
 #include "cpu/kernels/isa.h"
 

@@ -3,12 +3,12 @@
 
 #include <tenon/error.h>
 
-#include "run/plan_api.h"
+#include "run/api/plan_api.h"
 
 #include "graph/effects.h"
 #include "graph/node.h"
 #include "graph/order.h"
-#include "run/settings.h"
+#include "run/api/settings.h"
 
 namespace tenon {
 

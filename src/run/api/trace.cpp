@@ -1,5 +1,5 @@
 // Tracing a function, and the pools of arenas, addresses and outputs that its calls use.
-#include "run/trace.h"
+#include "run/api/trace.h"
 
 #include <algorithm>
 #include <new>
@@ -13,12 +13,12 @@
 #include "graph/effects.h"
 #include "graph/order.h"
 #include "plan/steps/placed.h"
+#include "run/api/settings.h"
 #include "run/counts.h"
 #include "run/devices.h"
 #include "run/placed.h"
 #include "run/result_sizes.h"
 #include "run/runner.h"
-#include "run/settings.h"
 #include "run/tuning/known_plans.h"
 
 namespace tenon {

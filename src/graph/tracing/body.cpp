@@ -1,5 +1,5 @@
 // Closes, hashes and rewrites bodies. Everything is linear in the number of the body's nodes.
-#include "graph/body.h"
+#include "graph/tracing/body.h"
 
 #include <unordered_set>
 #include <utility>

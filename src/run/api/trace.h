@@ -17,7 +17,7 @@
 #include "device/backend.h"
 #include "graph/node.h"
 #include "graph/random_trace.h"
-#include "graph/traced_state.h"
+#include "graph/tracing/traced_state.h"
 #include "run/caches.h"
 #include "run/leaf_use.h"
 #include "run/rounded.h"
