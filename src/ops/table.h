@@ -20,7 +20,7 @@ struct OpInfo : OpRow {
   // Gradients with respect to each input, given the node's output and its gradient; an undefined
   // tensor for an input without gradient.
   std::vector<Tensor> (*vjp)(const Tensor& out, const Tensor& g) = nullptr;
-  // The same value in other ops, for composites; otherwise null.
+  // The same value in other ops, for composites with one result; otherwise null.
   Tensor (*decompose)(const Tensor& out) = nullptr;
   const char* no_grad_reason = nullptr;  // non-null exactly if there is no rule
   // For ops with several results: the dtype and shape of result k, and the gradients given those of

@@ -27,7 +27,9 @@ TEST_CASE("table: every op has a row with its name, inference, and a gradient or
     CHECK((row.result_count != nullptr) == several);
     if (row.kind != OpKind::Loop)  // those have theirs in grad/scan.h
       CHECK((row.vjp == nullptr && row.vjp_results == nullptr) == (row.no_grad_reason != nullptr));
-    CHECK((row.decompose != nullptr) == (row.kind == OpKind::Composite));
+    const bool composite = row.kind == OpKind::Composite;
+    CHECK((row.decompose != nullptr) == (composite && !several));
+    if (composite) CHECK((row.decompose_result != nullptr) == several);
     CHECK(row.arity >= -1);
     CHECK(row.arity <= 4);
     if (row.no_grad_reason != nullptr) CHECK(std::string(row.no_grad_reason).size() > 10);
