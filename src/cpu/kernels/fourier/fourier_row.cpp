@@ -197,7 +197,8 @@ void FourierRow<T>::convolve(FourierParts<const T> in, FourierParts<T> out, T sc
 template <class T>
 const FourierLoops<T>& fourier_loops() {
   constexpr bool kFloat = sizeof(T) == sizeof(float);
-  const auto of_type = [](const auto& floats, const auto& doubles) -> const FourierLoops<T>& {
+  const auto of_type = []([[maybe_unused]] const auto& floats,
+                          [[maybe_unused]] const auto& doubles) -> const FourierLoops<T>& {
     if constexpr (kFloat)
       return floats;
     else
