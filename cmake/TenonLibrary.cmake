@@ -130,10 +130,9 @@ if(TENON_BUILD_FUZZERS)
   # Readers do not use the CPU backend, and its kernels take minutes to compile with instrumentation.
   set(TENON_IDLE_SOURCES ${TENON_SOURCES})
   list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/cpu/")
-  list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_IDLE_SOURCES})
-  list(REMOVE_ITEM TENON_LOOP_SOURCES ${TENON_IDLE_SOURCES})
-  list(REMOVE_ITEM TENON_VECTOR_SOURCES ${TENON_IDLE_SOURCES})
-  list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_IDLE_SOURCES})
+  foreach(kind HOT LOOP VECTOR COLD SMALL)
+    list(REMOVE_ITEM TENON_${kind}_SOURCES ${TENON_IDLE_SOURCES})
+  endforeach()
 endif()
 
 # For code compiled for size: with a frame pointer, a stack frame has fewer rows in the unwind tables. This saves a sixth of the tables and
@@ -229,11 +228,9 @@ endif()
 
 tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
 tenon_add_objects(tenon_loop_objects -O2 ${TENON_LOOP_SOURCES})
-tenon_add_objects(tenon_vector_objects -O2 ${TENON_VECTOR_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
 tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE})
 tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
-target_compile_options(tenon_vector_objects PRIVATE $<$<CONFIG:Release>:-ftree-vectorize>)
 target_compile_options(tenon_cold_objects PRIVATE "${TENON_HARDENED_LESS}")
 target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES} ${TENON_SMALL_LOOPS} ${TENON_SHORT_FRAMES} "${TENON_HARDENED_LESS}")
 target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} ${TENON_SMALL_LOOPS} ${TENON_SHORT_FRAMES} ${TENON_CALLED_COPIES}
@@ -242,11 +239,15 @@ if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} ${TENON_NETWORKS_SOURCE}
                               PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
-set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_loop_objects> $<TARGET_OBJECTS:tenon_vector_objects>
-                  $<TARGET_OBJECTS:tenon_cold_objects> $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)
+set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_loop_objects> $<TARGET_OBJECTS:tenon_cold_objects>
+                  $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)
 if(TENON_BUILD_FUZZERS)
   tenon_add_objects(tenon_idle_objects -O0 ${TENON_IDLE_SOURCES})
   list(APPEND TENON_OBJECTS $<TARGET_OBJECTS:tenon_idle_objects>)
+else()
+  tenon_add_objects(tenon_vector_objects -O2 ${TENON_VECTOR_SOURCES})
+  target_compile_options(tenon_vector_objects PRIVATE $<$<CONFIG:Release>:-ftree-vectorize>)
+  list(APPEND TENON_OBJECTS $<TARGET_OBJECTS:tenon_vector_objects>)
 endif()
 
 include(cmake/TenonCubins.cmake)
