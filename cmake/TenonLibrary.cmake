@@ -129,7 +129,7 @@ endforeach()
 if(TENON_BUILD_FUZZERS)
   # No reader of foreign bytes is in these rooms, and with instrumentation their files take minutes to compile.
   set(TENON_IDLE_SOURCES ${TENON_SOURCES})
-  list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/(cpu|cuda|distributions|grad|linalg|optim)/")
+  list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/(backends|cpu|cuda|device|distributions|grad|linalg|optim|plan)/")
   foreach(kind HOT LOOP VECTOR COLD SMALL)
     list(REMOVE_ITEM TENON_${kind}_SOURCES ${TENON_IDLE_SOURCES})
   endforeach()
