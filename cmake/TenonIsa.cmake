@@ -10,8 +10,8 @@ set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(TENON_FLAGS_avx512 -march=x86-64-v4 -mavx512bf16 -mavx512vnni -mprefer-vector-width=512)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 set(TENON_FLAGS_neon "")
-# Processors of the last ten years do not run the baseline of x86-64, so its kernels are compiled for size: a third to a half of
-# what -O2 with vectors makes. Tiles of matrix products name their vectors, which stay.
+# Only processors without AVX2 use the baseline of x86-64, so its kernels are compiled for size: a third to a half of
+# what -O2 with vectors makes. Tiles of matrix products use vector types, so they stay vectorized.
 set(TENON_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(TENON_FLAGS_base "$<$<CONFIG:Release>:-Os;-fno-tree-vectorize>")

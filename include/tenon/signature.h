@@ -8,8 +8,8 @@ namespace tenon {
 /// Implementation.
 namespace detail {
 /// @cond
-// Of a function, or of a function object with one call operator that is no template. Empty for
-// anything else, so that a requirement can ask.
+// Of a function, or of a function object with one call operator that is no template. It has no
+// members for any other type, so that a requires-expression can test for them.
 template <class F>
 struct Signature {};
 template <class F>

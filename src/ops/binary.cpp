@@ -43,7 +43,7 @@ Tensor as_element(const Tensor& x) {
 }
 
 // In remainders, powers and angles, PyTorch rounds a number to a 16-bit tensor's dtype, on CPUs and
-// GPUs. Products and quotients take the exact number, here and there.
+// GPUs. Products and quotients take the exact number, in Tenon and in PyTorch.
 Operands rounded_numbers(const Operands& p) {
   const bool small = p.dtype() == DType::Float16 || p.dtype() == DType::BFloat16;
   return small ? Operands{as_element(p.a), as_element(p.b)} : p;

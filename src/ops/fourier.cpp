@@ -20,8 +20,8 @@ const FourierAttrs& fourier_attrs(const Node& node) { return node.attrs.as<Fouri
 
 bool is_zero(const Tensor& x) { return is_number(x) && constant_value(x).is_zero(); }
 
-// The inputs of a node, or of a transform to be: the real parts, and the imaginary parts unless
-// they are zero.
+// The inputs of a node for these numbers: the real parts, and the imaginary parts unless they are
+// zero.
 std::vector<Tensor> parts_of(const Complex& x) {
   if (is_zero(x.imaginary)) return {x.real};
   return {x.real, x.imaginary};
@@ -44,7 +44,8 @@ Tensor resized(const Tensor& x, int axis, std::int64_t size) {
   return transpose(pad(transpose(x, axis, -1), {0, missing}), axis, -1);
 }
 
-// How often each number of the first half occurs in the whole: the first and the middle once.
+// Doubles the numbers of the first half that occur as conjugates too: all except the first and, if
+// the length is even, the middle one.
 Tensor times_mirrored(const Tensor& x, const FourierAttrs& attrs) {
   const Tensor k = arange(0, x.size(attrs.axis), 1, DType::Int64);
   const Tensor alone = eq(k, 0) | eq(k * 2, attrs.length);

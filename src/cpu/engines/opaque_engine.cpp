@@ -301,7 +301,8 @@ class OpaqueEngine final : public Engine {
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort || o.op == Op::Recurrence || o.op == Op::Fourier) return nullptr;
     if (!is_pool(o.op) && !is_movement(o.op) && !has_trait(o.op, kInOrder))
-      return "runs pooling, sorting, recurrences and operations that move or scatter elements only";
+      return "runs pooling, sorting, recurrences, Fourier transforms and operations that move or "
+             "scatter elements only";
     const DType dtype = values[at(o.out())].dtype;
     if (is_pool(o.op) && !is_floating(dtype)) return "pools floating-point numbers only";
     if (has_trait(o.op, kAddsUp) && is_bool(dtype)) return "does not add bools";

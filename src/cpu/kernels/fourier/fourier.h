@@ -9,8 +9,8 @@
 
 namespace tenon::cpu {
 
-/// Arrays [outer, size, inner] are transformed along `size`. `given` numbers are followed by zeros
-/// up to `length`; the first `kept` results are written.
+/// Inputs are [outer, given, inner], results [outer, kept, inner]. The given numbers are followed
+/// up to `length` by zeros or, if `mirrored`, by conjugates.
 struct FourierShape {
   std::int64_t outer = 1, inner = 1, length = 1, given = 1, kept = 1;
   bool inverse = false, mirrored = false;          // as in FourierAttrs

@@ -1,4 +1,4 @@
-// The loops of Fourier transforms (fourier_rows.h).
+// The loops of Fourier transforms in fourier.cpp and fourier_row.h.
 //
 // A block is [n][2][lanes]: n complex numbers of each of kFourierLanes transforms that run side by
 // side, as a vector of real parts and a vector of imaginary parts. Every step is the same for all
