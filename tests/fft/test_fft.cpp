@@ -284,6 +284,15 @@ TEST_CASE("fft: mel filters are triangles between corners at equal distances in 
 }
 
 TEST_CASE("fft: refusals name the operation") {
+  Complex parts;
+  parts.real = ones({4});
+  CHECK_THROWS_WITH_AS(fft::fft(parts), doctest::Contains("fft: tensor 2 of 2 has no value"),
+                       ValueError);
+  CHECK_THROWS_AS(fft::irfft(parts), ValueError);
+  parts.imaginary = ones({5});
+  CHECK_THROWS_WITH_AS(fft::irfft(parts),
+                       doctest::Contains("shapes [4] and [5]; they must be equal"), ShapeError);
+  CHECK_THROWS_AS(fft::ifft(parts), ShapeError);
   CHECK_THROWS_WITH_AS(fft::fft(scalar(1.0)), doctest::Contains("fft::fft"), ShapeError);
   CHECK_THROWS_WITH_AS(fft::rfft(zeros({3}), 0), doctest::Contains("fft::rfft: a transform of 0"),
                        ShapeError);

@@ -22,6 +22,17 @@ Complex floating(const Complex& x) {
   return {cast(x.real, DType::Float32), cast(x.imaginary, DType::Float32)};
 }
 
+// Float32 or float64 numbers. The parts of a Complex can be assigned one by one, so they are
+// checked here.
+Complex checked(const char* name, const Complex& x) {
+  require_defined(name, x.real, x.imaginary);
+  if (x.real.shape() != x.imaginary.shape())
+    throw make_error<ShapeError>(where(name), ": real and imaginary parts have shapes ",
+                                 x.real.shape(), " and ", x.imaginary.shape(),
+                                 "; they must be equal");
+  return floating(x);
+}
+
 // The axis cut off if it has more than n numbers.
 Complex cut(const Complex& x, int axis, std::int64_t n) {
   if (x.shape()[axis] <= n) return x;
@@ -47,13 +58,14 @@ double scale_of(std::int64_t n, bool inverse, Norm norm) {
   return (norm == Norm::Backward) == inverse ? 1 / count : 1;
 }
 
-Complex whole(const char* name, const Complex& x, Length n, int axis, bool inverse, Norm norm) {
+Complex whole(const char* name, const Complex& given, Length n, int axis, bool inverse, Norm norm) {
   const Called called(name);
   const OpPlace place = where(name);
+  const Complex x = checked(name, given);
   const int a = axis_of(x, axis, place);
   const std::int64_t length = n.value_or(x.shape()[a]);
   require_length(length, place);
-  return fourier(cut(floating(x), a, length),
+  return fourier(cut(x, a, length),
                  {a, inverse, false, length, length, scale_of(length, inverse, norm)});
 }
 
@@ -69,13 +81,15 @@ Complex half(const char* name, const Tensor& x, Length n, int axis, bool inverse
 }
 
 // The real results for the first half of numbers, whose other half is the conjugate.
-Tensor from_half(const char* name, const Complex& x, Length n, int axis, bool inverse, Norm norm) {
+Tensor from_half(const char* name, const Complex& given, Length n, int axis, bool inverse,
+                 Norm norm) {
   const Called called(name);
   const OpPlace place = where(name);
+  const Complex x = checked(name, given);
   const int a = axis_of(x, axis, place);
   const std::int64_t length = n.value_or(2 * (x.shape()[a] - 1));
   require_length(length, place);
-  return mirrored_fourier(cut(floating(x), a, length / 2 + 1),
+  return mirrored_fourier(cut(x, a, length / 2 + 1),
                           {a, inverse, true, length, length, scale_of(length, inverse, norm)});
 }
 
